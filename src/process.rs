@@ -22,7 +22,7 @@ use crate::hints::invocation;
 use crate::print::colour::{Colour, Colours};
 use crate::print::format::Format;
 use crate::print::table::Headers;
-use crate::print::talk::Talk;
+use crate::print::talk::MessageStream;
 use crate::print::{Printer, log};
 
 /// Maximum time for a command to end after the second signal.
@@ -34,7 +34,7 @@ pub async fn execute(global: GlobalArgs, command: Command) -> ExitCode {
     let colours = Colours::settle(global.color);
     // JSON logs have no colours.
     let colours = if tone.json { Colours { talk: Colour::Off, ..colours } } else { colours };
-    let talk = Talk::new(Box::new(io::stderr()));
+    let talk = MessageStream::new(Box::new(io::stderr()));
     talk.set_tone(tone);
     match global.log.filter() {
         Ok(filter) => log::install(filter, global.log.log_format, &talk, colours.talk),
@@ -141,7 +141,7 @@ fn needs_store(command: &Command) -> bool {
     }
 }
 
-fn report(talk: &Talk, colours: Colours, failure: &Failure) -> ExitCode {
+fn report(talk: &MessageStream, colours: Colours, failure: &Failure) -> ExitCode {
     if !failure.message.is_empty() {
         let printer = Printer::new(
             Box::new(io::sink()),

@@ -10,18 +10,18 @@ use jiff::Timestamp;
 /// Clock that returns the current time.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// Source of random octets; fails if there is no randomness.
-pub type Draw = Arc<dyn Fn(&mut [u8]) -> Result<(), Unspecified> + Send + Sync>;
+pub type Random = Arc<dyn Fn(&mut [u8]) -> Result<(), Unspecified> + Send + Sync>;
 
 /// Clock and source of randomness; the default is this machine's. Keys always come from the crypto library.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct Environment {
     /// Clock.
     pub now: Now,
     /// Source of UIDs, names, nonces, tokens and serial numbers.
-    pub draw: Draw,
+    pub draw: Random,
 }
 
-impl Surroundings {
+impl Environment {
     /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         (self.now)()
@@ -38,13 +38,13 @@ impl Surroundings {
     }
 }
 
-impl Default for Surroundings {
+impl Default for Environment {
     fn default() -> Self {
         Self { now: Arc::new(Timestamp::now), draw: Arc::new(rand::fill) }
     }
 }
 
-impl fmt::Debug for Surroundings {
+impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Surroundings(..)")
     }

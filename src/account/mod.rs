@@ -35,7 +35,7 @@ pub struct AskArgs {
 }
 
 /// Store of Issuers, and the clients of their CAs.
-pub struct AccountDesk {
+pub struct AccountClient {
     pub(crate) store: Arc<dyn Store>,
     clients: Arc<Clients>,
     pub(crate) accounts: Accounts,
@@ -62,7 +62,7 @@ pub struct NamedAccount {
     pub secret: Option<Secret>,
 }
 
-impl AccountDesk {
+impl AccountClient {
     /// Opens the store.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::json;
 
-use super::authority::{Endpoint, Found, protocol};
+use super::authority::{Endpoint, LocatedEndpoint, protocol};
 use super::jws::{Identity, json};
 use super::post::{Payload, unsigned};
 use super::session::Session;
@@ -136,7 +136,7 @@ impl Session {
         &self,
         what: &'static str,
         endpoint: Endpoint,
-    ) -> Result<Found, AcmeError> {
+    ) -> Result<LocatedEndpoint, AcmeError> {
         let found = self.authority().find(endpoint).await?;
         if found.url.is_empty() {
             return Err(AcmeError::NotOffered {
@@ -166,7 +166,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::acme::fake::{FakeCa, Said};
+    use crate::acme::fake::{FakeCa, FakeReply};
     use crate::acme::{Acme as _, Clients, Registration, TlsOptions};
     use crate::model::KeyAlgorithm;
 
@@ -200,7 +200,7 @@ mod tests {
                 r#"{"status":"valid","contact":["mailto:a@b.example"],"orders":"https://x/o"}"#;
             let ended = r#"{"status":"deactivated"}"#;
             (heard.what == "POST /acct/1")
-                .then(|| Said::new(200, if heard.payload.is_null() { body } else { ended }))
+                .then(|| FakeReply::new(200, if heard.payload.is_null() { body } else { ended }))
         })
         .await;
         let clients = Clients::new();

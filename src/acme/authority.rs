@@ -18,9 +18,9 @@ use super::refusal::refused;
 use super::refused_requests::RefusedRequests;
 use super::replies::Directory;
 use super::shared::Shared;
-use super::telling::{NamedUrl, Telling};
+use super::telling::{NamedUrl, RequestLog};
 use super::transport::{JSON_LIMIT, TlsOptions, client};
-use super::under_way::{Effect, UnderWay};
+use super::under_way::{Effect, OpenRequests};
 use super::wire::{self, Origin};
 use crate::http::client::Resolver;
 use crate::http::exchange::Reply;
@@ -49,7 +49,7 @@ pub struct Requests {
 pub(super) type Endpoint = fn(&Directory) -> &str;
 
 /// URL of an endpoint, as the directory gave it.
-pub(super) struct Found {
+pub(super) struct LocatedEndpoint {
     endpoint: Endpoint,
     pub(super) url: String,
     /// Moment of the lookup in the directory.
@@ -63,7 +63,7 @@ pub(super) struct Authority {
     pub(super) nonces: Nonces,
     pub(super) pace: Pace,
     pub(super) named: NamedUrls,
-    pub(super) under_way: UnderWay,
+    pub(super) under_way: OpenRequests,
     /// Refused requests of all CAs.
     pub(super) refused: Arc<RefusedRequests>,
     directory: Shared<Arc<Directory>>,
@@ -92,7 +92,7 @@ impl Authority {
         tls: &TlsOptions,
         resolver: Option<&Resolver>,
         (counts, refused): (Arc<Counts>, Arc<RefusedRequests>),
-        under_way: UnderWay,
+        under_way: OpenRequests,
         rates: Option<&'static RequestRates>,
     ) -> Result<Self, AcmeError> {
         let bad = |why: String| AcmeError::Transport {
@@ -140,10 +140,10 @@ impl Authority {
     }
 
     /// Finds an endpoint in the directory.
-    pub(super) async fn find(&self, endpoint: Endpoint) -> Result<Found, AcmeError> {
+    pub(super) async fn find(&self, endpoint: Endpoint) -> Result<LocatedEndpoint, AcmeError> {
         let since = Instant::now();
         let url = endpoint(&*self.directory().await?).to_owned();
-        Ok(Found { endpoint, url, since })
+        Ok(LocatedEndpoint { endpoint, url, since })
     }
 
     /// Returns the new URL of an endpoint if the outcome of a request shows that the old URL is gone; `None` if the URL
@@ -153,16 +153,16 @@ impl Authority {
     /// Fails if the directory cannot be read any more.
     pub(super) async fn moved<T>(
         &self,
-        found: &Found,
+        found: &LocatedEndpoint,
         sent: &Result<T, AcmeError>,
-    ) -> Result<Option<Found>, AcmeError> {
+    ) -> Result<Option<LocatedEndpoint>, AcmeError> {
         if !sent.as_ref().err().is_some_and(error::is_nowhere) {
             return Ok(None);
         }
         let directory = self.directory_since(Some(found.since)).await?;
-        let Found { endpoint, since, .. } = *found;
+        let LocatedEndpoint { endpoint, since, .. } = *found;
         let url = endpoint(&directory).to_owned();
-        Ok((url != found.url).then_some(Found { endpoint, url, since }))
+        Ok((url != found.url).then_some(LocatedEndpoint { endpoint, url, since }))
     }
 
     async fn read_directory(&self) -> Result<Reply, AcmeError> {
@@ -171,7 +171,7 @@ impl Authority {
             self.counts.directory.fetch_add(1, Ordering::Relaxed);
             let asking = (self.http.get(&url), "read", Effect::None);
             self.pace.turn(Counted::Directory).await;
-            let telling = Telling::begin("GET", NamedUrl { what: "directory", url: &url });
+            let telling = RequestLog::begin("GET", NamedUrl { what: "directory", url: &url });
             let reply = telling.end(self.under_way.exchange(asking, &url, JSON_LIMIT).await)?;
             match reply.status.as_u16() {
                 200..=299 => return Ok(reply),
@@ -195,7 +195,7 @@ impl Authority {
         let place = self.place().await?;
         self.pace.turn(Counted::named(asked.what)).await;
         let asking = (self.http.get(url), "read", Effect::None);
-        let telling = Telling::begin("GET", asked);
+        let telling = RequestLog::begin("GET", asked);
         let outcome = telling.end(self.under_way.exchange(asking, url, JSON_LIMIT).await);
         place.ended(&outcome);
         outcome
@@ -236,7 +236,7 @@ impl Authority {
         for (method, word) in [(Method::HEAD, "HEAD"), (Method::GET, "GET")] {
             self.counts.nonces.fetch_add(1, Ordering::Relaxed);
             let asking = (self.http.request(method, url), "take a nonce from", Effect::None);
-            let telling = Telling::begin(word, NamedUrl { what: "newNonce", url });
+            let telling = RequestLog::begin(word, NamedUrl { what: "newNonce", url });
             let reply = telling.end(self.under_way.exchange(asking, url, JSON_LIMIT).await)?;
             match (reply.status.as_u16(), nonce_of(&reply.headers)) {
                 (200..=299, Some(nonce)) => return Ok(nonce),
@@ -285,7 +285,7 @@ mod tests {
     use crate::acme::account::AccountKey;
     use crate::acme::clients::Clients;
     use crate::acme::error::Retry;
-    use crate::acme::fake::{FakeCa, Said};
+    use crate::acme::fake::{FakeCa, FakeReply};
     use crate::acme::session::Session;
     use crate::acme::{Acme as _, NewOrder, Registration};
     use crate::model::KeyAlgorithm;
@@ -317,7 +317,7 @@ mod tests {
                     "GET /nonce" => get,
                     _ => return None,
                 };
-                let said = Said::new(status, "");
+                let said = FakeReply::new(status, "");
                 Some(if nonce { said } else { said.without_nonce() })
             })
             .await;
@@ -358,7 +358,7 @@ mod tests {
         for (redirects, read) in [(0, true), (5, true), (6, false)] {
             let ca = FakeCa::start(move |heard| {
                 let moved = heard.what == "GET /dir" && heard.before < redirects;
-                moved.then(|| Said::new(302, "").with("location", "/dir"))
+                moved.then(|| FakeReply::new(302, "").with("location", "/dir"))
             })
             .await;
             assert_eq!(plain(&ca).directory().await.is_ok(), read, "{redirects}");
@@ -368,8 +368,8 @@ mod tests {
     #[tokio::test]
     async fn a_directory_that_failed_is_read_again() {
         let ca = FakeCa::start(|heard| match (heard.what.as_str(), heard.before) {
-            ("GET /dir", 0) => Some(Said::new(503, "<html>").with("retry-after", "5")),
-            ("GET /dir", 1) => Some(Said::new(200, "<html>")),
+            ("GET /dir", 0) => Some(FakeReply::new(503, "<html>").with("retry-after", "5")),
+            ("GET /dir", 1) => Some(FakeReply::new(200, "<html>")),
             _ => None,
         })
         .await;
@@ -390,14 +390,14 @@ mod tests {
                 json!({"newNonce": nonce, "newAccount": account, "newOrder": order}).to_string()
             };
             Some(match heard.what.as_str() {
-                "GET /dir" if heard.before < after => Said::new(200, directory("/old")),
-                "GET /dir" => Said::new(200, directory("/new")),
-                "HEAD /new/nonce" => Said::new(200, "").with("replay-nonce", "fresh"),
-                "POST /new/account" => Said::new(201, "").with("location", "/acct/1"),
+                "GET /dir" if heard.before < after => FakeReply::new(200, directory("/old")),
+                "GET /dir" => FakeReply::new(200, directory("/new")),
+                "HEAD /new/nonce" => FakeReply::new(200, "").with("replay-nonce", "fresh"),
+                "POST /new/account" => FakeReply::new(201, "").with("location", "/acct/1"),
                 "POST /new/order" => {
-                    Said::new(201, r#"{"status":"pending"}"#).with("location", "/order/1")
+                    FakeReply::new(201, r#"{"status":"pending"}"#).with("location", "/order/1")
                 }
-                _ => Said::new(gone, "404 page not found"),
+                _ => FakeReply::new(gone, "404 page not found"),
             })
         })
         .await
@@ -430,8 +430,8 @@ mod tests {
     #[tokio::test]
     async fn a_directory_that_is_gone_with_its_urls_is_the_obstacle() {
         let ca = FakeCa::start(|heard| match (heard.what.as_str(), heard.before) {
-            ("GET /dir", 1) => Some(Said::new(503, "moving")),
-            ("POST /order", 0) => Some(Said::new(404, "404 page not found")),
+            ("GET /dir", 1) => Some(FakeReply::new(503, "moving")),
+            ("POST /order", 0) => Some(FakeReply::new(404, "404 page not found")),
             _ => None,
         })
         .await;

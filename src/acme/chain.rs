@@ -27,7 +27,7 @@ const TAG: &str = "CERTIFICATE";
 /// Largest error of our clock for which a certificate's times are not held against the CA.
 const CLOCK_SKEW_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// Most certificates in a chain; public CAs send two to four. Sorting takes time with the square of their number.
-pub(super) const LONGEST: usize = 20;
+pub(super) const MAX_CHAIN_CERTIFICATES: usize = 20;
 /// Most names in the text of a fault, followed by the most characters of each name.
 const MAX_NAMES_LISTED: usize = 20;
 const LONGEST_NAME: usize = 253;
@@ -59,7 +59,7 @@ pub struct Leaf {
 
 /// Chain that has passed the checks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Checked {
+pub struct CheckedChain {
     /// PEM blocks and nothing else, leaf first, each signed by the next as far as the chain goes, no block twice.
     pub pem: String,
     /// The leaf.
@@ -73,7 +73,7 @@ pub enum ChainFault {
     #[error("there is no certificate in the chain")]
     Empty,
     /// The chain has too many certificates; the field counts them.
-    #[error("the chain has {0} certificates; at most {LONGEST} are taken")]
+    #[error("the chain has {0} certificates; at most {MAX_CHAIN_CERTIFICATES} are taken")]
     TooLong(usize),
     /// A certificate is damaged.
     #[error("cannot read certificate {number} of the chain: {why}")]
@@ -127,9 +127,13 @@ struct Certificate<'a> {
 }
 
 /// Checks a chain against the request it answers, and puts it in order (RFC 8555 §9.1).
-pub fn check(chain: &str, request: &SigningRequest, now: Timestamp) -> Result<Checked, ChainFault> {
+pub fn check(
+    chain: &str,
+    request: &SigningRequest,
+    now: Timestamp,
+) -> Result<CheckedChain, ChainFault> {
     let blocks = blocks(chain)?;
-    if blocks.len() > LONGEST {
+    if blocks.len() > MAX_CHAIN_CERTIFICATES {
         return Err(ChainFault::TooLong(blocks.len()));
     }
     let certificates = parse(&blocks)?;
@@ -149,7 +153,7 @@ pub fn check(chain: &str, request: &SigningRequest, now: Timestamp) -> Result<Ch
     if leaf.not_before.saturating_sub(CLOCK_SKEW_MAX).unwrap_or(Timestamp::MIN) > now {
         return Err(ChainFault::NotYetValid(leaf.not_before));
     }
-    Ok(Checked { pem: ordered.iter().map(|c| to_pem(TAG, c.der)).collect(), leaf })
+    Ok(CheckedChain { pem: ordered.iter().map(|c| to_pem(TAG, c.der)).collect(), leaf })
 }
 
 /// Reads the first certificate of a PEM text, such as `tls.crt` of a Secret.
@@ -458,7 +462,7 @@ mod tests {
         bed(&["a.example", "192.0.2.1"], 2026, 2027)
     }
 
-    fn run(bed: &Bed, chain: &str) -> Result<Checked, ChainFault> {
+    fn run(bed: &Bed, chain: &str) -> Result<CheckedChain, ChainFault> {
         check(chain, &bed.request, NOW.parse().unwrap())
     }
 
@@ -585,15 +589,15 @@ mod tests {
     fn a_chain_without_end_is_refused_before_it_is_put_in_order() {
         let bed = good();
         let key = KeyPair::generate().unwrap();
-        let others = (0..LONGEST).map(|number| {
+        let others = (0..MAX_CHAIN_CERTIFICATES).map(|number| {
             let (mut params, _) = authority("Intermediate");
             params.serial_number = Some((number as u64).into());
             params.self_signed(&key).unwrap().pem()
         });
         let others: String = others.collect();
         let fault = run(&bed, &format!("{}{others}", bed.leaf)).unwrap_err();
-        assert_eq!(fault, ChainFault::TooLong(LONGEST + 1));
-        let repeated = format!("{}{}", bed.leaf, bed.intermediate.repeat(LONGEST));
+        assert_eq!(fault, ChainFault::TooLong(MAX_CHAIN_CERTIFICATES + 1));
+        let repeated = format!("{}{}", bed.leaf, bed.intermediate.repeat(MAX_CHAIN_CERTIFICATES));
         assert!(run(&bed, &repeated).is_ok(), "none counts twice");
     }
 

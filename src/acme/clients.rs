@@ -15,10 +15,10 @@ use super::authority::{Authority, Counts, Requests};
 use super::error::AcmeError;
 use super::telling::NamedUrl;
 use super::transport::TlsOptions;
-use super::under_way::{OwnClock, Silence, UnderWay};
+use super::under_way::{OpenRequest, OpenRequests, OwnClock};
 use super::{AccountKey, Directory, RefusedRequests, Session};
 use crate::http::client::Resolver;
-use crate::http::exchange::{Carrier, Network, Reply};
+use crate::http::exchange::{Network, Reply, Transport};
 use crate::http::headers::{date, text};
 use crate::model::observation::PlainAnswer;
 use crate::model::request_rates::RequestRates;
@@ -34,7 +34,7 @@ const MAX_URLS: usize = 12;
 /// they trust the server alike.
 pub struct Clients {
     resolver: Option<Resolver>,
-    carrier: Arc<dyn Carrier>,
+    carrier: Arc<dyn Transport>,
     now: OwnClock,
     /// Cancelled once reads are stopped.
     no_reads: CancellationToken,
@@ -59,7 +59,7 @@ impl Clients {
 
     /// Sets the carrier of all requests, in place of the network.
     #[must_use]
-    pub fn carried_by(self, carrier: Arc<dyn Carrier>) -> Self {
+    pub fn carried_by(self, carrier: Arc<dyn Transport>) -> Self {
         Self { carrier, ..self }
     }
 
@@ -148,7 +148,7 @@ impl Clients {
         let authorities = self.authorities.lock();
         let of_server = authorities.iter().filter(|((url, _), _)| url == server);
         let oldest = of_server.filter_map(|(_, authority)| authority.under_way.oldest());
-        oldest.max_by_key(Silence::length).filter(Silence::is_long).map(AcmeError::from)
+        oldest.max_by_key(OpenRequest::length).filter(OpenRequest::is_long).map(AcmeError::from)
     }
 
     /// Returns whether that server has answered any request, errors included.
@@ -175,8 +175,11 @@ impl Clients {
             return Ok(Arc::clone(authority));
         }
         let shared = (Arc::clone(&self.counts), Arc::clone(&self.refused));
-        let under_way =
-            UnderWay::new(self.no_reads.clone(), Arc::clone(&self.carrier), Arc::clone(&self.now));
+        let under_way = OpenRequests::new(
+            self.no_reads.clone(),
+            Arc::clone(&self.carrier),
+            Arc::clone(&self.now),
+        );
         let rates = RequestRates::of_server(server).or(self.rates);
         let authority =
             Authority::new(server, tls, self.resolver.as_ref(), shared, under_way, rates)?;

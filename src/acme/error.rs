@@ -6,7 +6,7 @@ use crate::model::Problem;
 
 /// Subject of an error; exit codes and hints follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum ErrorSubject {
     /// Account, external account binding or terms of service.
     Account,
     /// A limit that time removes.
@@ -82,30 +82,30 @@ pub fn is_nowhere(error: &AcmeError) -> bool {
 }
 
 /// Returns the subject of an error.
-pub fn sort(error: &AcmeError) -> Sort {
+pub fn sort(error: &AcmeError) -> ErrorSubject {
     match error {
         AcmeError::Transport {
             fault: Fault::NoSuchHost | Fault::Unusable | Fault::Untrusted,
             ..
         }
-        | AcmeError::NotAcme { .. } => Sort::Connection,
+        | AcmeError::NotAcme { .. } => ErrorSubject::Connection,
         AcmeError::Transport { fault: Fault::Lookup | Fault::Passing, .. }
         | AcmeError::NotYet { .. }
-        | AcmeError::Protocol { .. } => Sort::Unavailable,
-        AcmeError::NotOffered { .. } => Sort::Other,
+        | AcmeError::Protocol { .. } => ErrorSubject::Unavailable,
+        AcmeError::NotOffered { .. } => ErrorSubject::Other,
         AcmeError::Refused { problem, .. } => match sort_problem(problem) {
-            Sort::RateLimited if error.retry() == Retry::Never => Sort::Paused,
+            ErrorSubject::RateLimited if error.retry() == Retry::Never => ErrorSubject::Paused,
             sort => sort,
         },
     }
 }
 
 /// Returns a problem's subject; `invalidEmail` is older Boulder's `invalidContact`. Only [`sort`] can see a pause.
-pub fn sort_problem(problem: &Problem) -> Sort {
+pub fn sort_problem(problem: &Problem) -> ErrorSubject {
     match (problem.short_kind(), problem.status) {
         // A function that the CA lacks says nothing of the data sent, whatever the problem's type.
-        (_, 501) => Sort::Unavailable,
-        (_, 405) => Sort::Other,
+        (_, 501) => ErrorSubject::Unavailable,
+        (_, 405) => ErrorSubject::Other,
         // Unauthorized is a deactivated account, or a key that is not the account's (RFC 8555 §7.3.6).
         (
             "accountDoesNotExist"
@@ -119,8 +119,8 @@ pub fn sort_problem(problem: &Problem) -> Sort {
             | "userActionRequired"
             | "agreementRequired",
             _,
-        ) => Sort::Account,
-        ("rateLimited", _) => Sort::RateLimited,
+        ) => ErrorSubject::Account,
+        ("rateLimited", _) => ErrorSubject::RateLimited,
         (
             "caa"
             | "compound"
@@ -131,16 +131,16 @@ pub fn sort_problem(problem: &Problem) -> Sort {
             | "tls"
             | "unsupportedIdentifier",
             _,
-        ) => Sort::Identifier,
-        ("malformed", _) if problem.is_of_name() => Sort::Identifier,
-        ("invalidProfile", _) => Sort::Profile,
-        ("badCSR", _) => Sort::SigningRequest,
-        ("orderNotReady", _) => Sort::OrderState,
-        ("alreadyReplaced", _) => Sort::Replaced,
-        (_, 404) => Sort::Gone,
-        (_, 429) => Sort::RateLimited,
-        ("badNonce" | "serverInternal", _) | (_, 408 | 425 | 500..) => Sort::Unavailable,
-        _ => Sort::Other,
+        ) => ErrorSubject::Identifier,
+        ("malformed", _) if problem.is_of_name() => ErrorSubject::Identifier,
+        ("invalidProfile", _) => ErrorSubject::Profile,
+        ("badCSR", _) => ErrorSubject::SigningRequest,
+        ("orderNotReady", _) => ErrorSubject::OrderState,
+        ("alreadyReplaced", _) => ErrorSubject::Replaced,
+        (_, 404) => ErrorSubject::Gone,
+        (_, 429) => ErrorSubject::RateLimited,
+        ("badNonce" | "serverInternal", _) | (_, 408 | 425 | 500..) => ErrorSubject::Unavailable,
+        _ => ErrorSubject::Other,
     }
 }
 
@@ -240,7 +240,7 @@ impl AcmeError {
     }
 
     /// Returns the subject of the error.
-    pub fn sort(&self) -> Sort {
+    pub fn sort(&self) -> ErrorSubject {
         sort(self)
     }
 
@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    fn check(status: u16, kind: &str, retry_after: Option<&str>, retry: Retry, sort: Sort) {
+    fn check(status: u16, kind: &str, retry_after: Option<&str>, retry: Retry, sort: ErrorSubject) {
         let error = refused(status, kind, retry_after);
         assert_eq!((error.retry(), error.sort()), (retry, sort), "{status} {kind}");
     }
@@ -281,51 +281,51 @@ mod tests {
     fn limits_wait_and_pauses_need_a_person() {
         let at = "2026-11-20T12:00:00Z";
         let moment = Retry::At(at.parse().unwrap());
-        check(429, "rateLimited", Some(at), moment, Sort::RateLimited);
-        check(429, "rateLimited", None, Retry::Backoff, Sort::RateLimited);
+        check(429, "rateLimited", Some(at), moment, ErrorSubject::RateLimited);
+        check(429, "rateLimited", None, Retry::Backoff, ErrorSubject::RateLimited);
         let paused = "rateLimited: Your account is temporarily prevented from requesting certificates for a.example";
-        check(429, paused, None, Retry::Never, Sort::Paused);
-        check(429, paused, Some(at), moment, Sort::RateLimited);
-        check(429, "", None, Retry::Backoff, Sort::RateLimited);
-        check(429, "", Some(at), moment, Sort::RateLimited);
-        check(503, "", Some(at), moment, Sort::Unavailable);
-        check(503, "rateLimited", None, Retry::Backoff, Sort::RateLimited);
-        check(500, "serverInternal", Some(at), moment, Sort::Unavailable);
-        check(502, "", None, Retry::Backoff, Sort::Unavailable);
-        check(400, "serverInternal", None, Retry::Backoff, Sort::Unavailable);
-        check(400, "badNonce", None, Retry::Backoff, Sort::Unavailable);
+        check(429, paused, None, Retry::Never, ErrorSubject::Paused);
+        check(429, paused, Some(at), moment, ErrorSubject::RateLimited);
+        check(429, "", None, Retry::Backoff, ErrorSubject::RateLimited);
+        check(429, "", Some(at), moment, ErrorSubject::RateLimited);
+        check(503, "", Some(at), moment, ErrorSubject::Unavailable);
+        check(503, "rateLimited", None, Retry::Backoff, ErrorSubject::RateLimited);
+        check(500, "serverInternal", Some(at), moment, ErrorSubject::Unavailable);
+        check(502, "", None, Retry::Backoff, ErrorSubject::Unavailable);
+        check(400, "serverInternal", None, Retry::Backoff, ErrorSubject::Unavailable);
+        check(400, "badNonce", None, Retry::Backoff, ErrorSubject::Unavailable);
     }
 
     #[test]
     fn refusals_are_final_and_sorted() {
         for (status, kind, sort) in [
-            (400, "accountDoesNotExist", Sort::Account),
-            (403, "userActionRequired", Sort::Account),
-            (403, "externalAccountRequired", Sort::Account),
-            (400, "invalidContact", Sort::Account),
-            (400, "invalidEmail", Sort::Account),
-            (400, "unsupportedContact", Sort::Account),
-            (400, "badPublicKey", Sort::Account),
-            (400, "badSignatureAlgorithm", Sort::Account),
-            (401, "unauthorized", Sort::Account),
-            (403, "unauthorized", Sort::Account),
-            (400, "compound", Sort::Identifier),
-            (400, "dns", Sort::Identifier),
-            (400, "rejectedIdentifier", Sort::Identifier),
-            (403, "caa", Sort::Identifier),
-            (400, "invalidProfile", Sort::Profile),
-            (400, "badCSR", Sort::SigningRequest),
-            (403, "orderNotReady", Sort::OrderState),
-            (409, "alreadyReplaced", Sort::Replaced),
-            (404, "", Sort::Gone),
-            (404, "malformed", Sort::Gone),
-            (404, "serverInternal", Sort::Gone),
-            (501, "rejectedIdentifier", Sort::Unavailable),
-            (501, "serverInternal", Sort::Unavailable),
-            (405, "rejectedIdentifier", Sort::Other),
-            (405, "malformed", Sort::Other),
-            (400, "malformed", Sort::Other),
-            (409, "conflict", Sort::Other),
+            (400, "accountDoesNotExist", ErrorSubject::Account),
+            (403, "userActionRequired", ErrorSubject::Account),
+            (403, "externalAccountRequired", ErrorSubject::Account),
+            (400, "invalidContact", ErrorSubject::Account),
+            (400, "invalidEmail", ErrorSubject::Account),
+            (400, "unsupportedContact", ErrorSubject::Account),
+            (400, "badPublicKey", ErrorSubject::Account),
+            (400, "badSignatureAlgorithm", ErrorSubject::Account),
+            (401, "unauthorized", ErrorSubject::Account),
+            (403, "unauthorized", ErrorSubject::Account),
+            (400, "compound", ErrorSubject::Identifier),
+            (400, "dns", ErrorSubject::Identifier),
+            (400, "rejectedIdentifier", ErrorSubject::Identifier),
+            (403, "caa", ErrorSubject::Identifier),
+            (400, "invalidProfile", ErrorSubject::Profile),
+            (400, "badCSR", ErrorSubject::SigningRequest),
+            (403, "orderNotReady", ErrorSubject::OrderState),
+            (409, "alreadyReplaced", ErrorSubject::Replaced),
+            (404, "", ErrorSubject::Gone),
+            (404, "malformed", ErrorSubject::Gone),
+            (404, "serverInternal", ErrorSubject::Gone),
+            (501, "rejectedIdentifier", ErrorSubject::Unavailable),
+            (501, "serverInternal", ErrorSubject::Unavailable),
+            (405, "rejectedIdentifier", ErrorSubject::Other),
+            (405, "malformed", ErrorSubject::Other),
+            (400, "malformed", ErrorSubject::Other),
+            (409, "conflict", ErrorSubject::Other),
         ] {
             check(status, kind, None, Retry::Never, sort);
         }
@@ -334,11 +334,11 @@ mod tests {
     #[test]
     fn a_lost_connection_may_pass_and_a_missing_host_does_not() {
         for (fault, retry, sort) in [
-            (Fault::NoSuchHost, Retry::Never, Sort::Connection),
-            (Fault::Unusable, Retry::Never, Sort::Connection),
-            (Fault::Untrusted, Retry::Never, Sort::Connection),
-            (Fault::Lookup, Retry::Backoff, Sort::Unavailable),
-            (Fault::Passing, Retry::Backoff, Sort::Unavailable),
+            (Fault::NoSuchHost, Retry::Never, ErrorSubject::Connection),
+            (Fault::Unusable, Retry::Never, ErrorSubject::Connection),
+            (Fault::Untrusted, Retry::Never, ErrorSubject::Connection),
+            (Fault::Lookup, Retry::Backoff, ErrorSubject::Unavailable),
+            (Fault::Passing, Retry::Backoff, ErrorSubject::Unavailable),
         ] {
             let error = AcmeError::Transport {
                 deed: "read",

@@ -22,7 +22,7 @@ use tokio_rustls::server::TlsStream;
 
 /// Request that was received.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+pub(super) struct ReceivedRequest {
     /// Method and path, such as `POST /order`.
     pub(super) what: String,
     /// Number of earlier requests with that method and path.
@@ -35,15 +35,15 @@ pub(super) struct Heard {
 
 /// An answer.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct FakeReply {
     pub(super) status: u16,
     pub(super) headers: Vec<(&'static str, String)>,
-    pub(super) body: Speech,
+    pub(super) body: FakeBody,
 }
 
 /// A body.
 #[derive(Clone, Debug)]
-pub(super) enum Speech {
+pub(super) enum FakeBody {
     Text(String),
     /// Breaks off.
     Cut,
@@ -51,9 +51,9 @@ pub(super) enum Speech {
     Endless,
 }
 
-impl Said {
+impl FakeReply {
     pub(super) fn new(status: u16, body: impl Into<String>) -> Self {
-        Self { status, headers: Vec::new(), body: Speech::Text(body.into()) }
+        Self { status, headers: Vec::new(), body: FakeBody::Text(body.into()) }
     }
 
     pub(super) fn with(mut self, header: &'static str, value: impl Into<String>) -> Self {
@@ -67,11 +67,11 @@ impl Said {
     }
 
     pub(super) fn cut() -> Self {
-        Self { status: 200, headers: Vec::new(), body: Speech::Cut }
+        Self { status: 200, headers: Vec::new(), body: FakeBody::Cut }
     }
 
     pub(super) fn endless() -> Self {
-        Self { status: 200, headers: Vec::new(), body: Speech::Endless }
+        Self { status: 200, headers: Vec::new(), body: FakeBody::Endless }
     }
 
     /// Leaves the nonce out of the answer.
@@ -80,7 +80,7 @@ impl Said {
     }
 }
 
-type Script = dyn Fn(&Heard) -> Option<Said> + Send + Sync;
+type Script = dyn Fn(&ReceivedRequest) -> Option<FakeReply> + Send + Sync;
 
 /// The CA, until it is dropped with its runtime.
 pub(super) struct FakeCa {
@@ -91,7 +91,7 @@ pub(super) struct FakeCa {
 
 struct Inner {
     script: Box<Script>,
-    log: Mutex<Vec<Heard>>,
+    log: Mutex<Vec<ReceivedRequest>>,
     nonces: Mutex<(usize, HashSet<String>)>,
     keys: Mutex<HashMap<String, Value>>,
     base: String,
@@ -100,7 +100,7 @@ struct Inner {
 impl FakeCa {
     /// Listens on loopback; what the script does not answer is answered as a good CA would.
     pub(super) async fn start(
-        script: impl Fn(&Heard) -> Option<Said> + Send + Sync + 'static,
+        script: impl Fn(&ReceivedRequest) -> Option<FakeReply> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
@@ -145,7 +145,7 @@ impl FakeCa {
     }
 
     /// Returns all requests received.
-    pub(super) fn log(&self) -> Vec<Heard> {
+    pub(super) fn log(&self) -> Vec<ReceivedRequest> {
         self.inner.log.lock().clone()
     }
 
@@ -164,7 +164,7 @@ impl Inner {
         nonce
     }
 
-    fn default_answer(heard: &Heard) -> Said {
+    fn default_answer(heard: &ReceivedRequest) -> FakeReply {
         let order = |status: &str| {
             json!({"status": status, "identifiers": [{"type": "dns", "value": "a.example"}],
                    "authorizations": ["/authz/1"], "finalize": "/order/1/finalize", "certificate": "/cert/1"})
@@ -173,35 +173,40 @@ impl Inner {
         let challenge =
             json!({"type": "http-01", "url": "/chall/1", "token": "token_1", "status": "pending"});
         match heard.what.as_str() {
-            "GET /dir" => Said::new(
+            "GET /dir" => FakeReply::new(
                 200,
                 json!({"newNonce": "/nonce", "newAccount": "/account", "newOrder": "/order",
                        "renewalInfo": "/renewal"})
                 .to_string(),
             ),
-            "HEAD /nonce" => Said::new(200, ""),
-            "POST /account" => Said::new(201, r#"{"status":"valid"}"#).with("location", "/acct/1"),
-            "POST /acct/1" => Said::new(200, json!({"status": "valid", "contact": heard.payload["contact"]}).to_string()),
-            "POST /order" => Said::new(201, order("pending")).with("location", "/order/1"),
-            "POST /order/1" => Said::new(200, order("ready")),
-            "POST /order/1/finalize" => Said::new(200, order("valid")).with("location", "/order/1"),
-            "POST /authz/1" => Said::new(
+            "HEAD /nonce" => FakeReply::new(200, ""),
+            "POST /account" => FakeReply::new(201, r#"{"status":"valid"}"#).with("location", "/acct/1"),
+            "POST /acct/1" => FakeReply::new(200, json!({"status": "valid", "contact": heard.payload["contact"]}).to_string()),
+            "POST /order" => FakeReply::new(201, order("pending")).with("location", "/order/1"),
+            "POST /order/1" => FakeReply::new(200, order("ready")),
+            "POST /order/1/finalize" => FakeReply::new(200, order("valid")).with("location", "/order/1"),
+            "POST /authz/1" => FakeReply::new(
                 200,
                 json!({"status": "pending", "identifier": {"type": "dns", "value": "a.example"},
                        "challenges": [challenge]})
                 .to_string(),
             ),
-            "POST /chall/1" => Said::new(200, challenge.to_string()),
-            "POST /cert/1" => Said::new(200, "-----BEGIN CERTIFICATE-----\n")
+            "POST /chall/1" => FakeReply::new(200, challenge.to_string()),
+            "POST /cert/1" => FakeReply::new(200, "-----BEGIN CERTIFICATE-----\n")
                 .with("link", r#"</cert/2>;rel="alternate", </cert/1>;rel="alternate", </cert/2>;rel="alternate""#),
-            _ => Said::new(404, ""),
+            _ => FakeReply::new(404, ""),
         }
     }
 
     /// Reads a signed request; answers the test's request with the reason if it is not as RFC 8555 wants it.
-    fn verified(&self, url: &str, content_type: &str, body: &[u8]) -> Result<(Value, Value), Said> {
+    fn verified(
+        &self,
+        url: &str,
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<(Value, Value), FakeReply> {
         let wrong = |why: &str| {
-            Said::new(400, json!({"type": "urn:x:malformed", "detail": why}).to_string())
+            FakeReply::new(400, json!({"type": "urn:x:malformed", "detail": why}).to_string())
         };
         if content_type != "application/jose+json" {
             return Err(wrong("content type"));
@@ -244,7 +249,8 @@ async fn answer(State(ca): State<Arc<Inner>>, request: Request) -> Response {
     let body = axum::body::to_bytes(body, 1 << 20).await.unwrap_or_default();
     let agent = parts.headers.get("user-agent").and_then(|v| v.to_str().ok()).unwrap_or_default();
     assert!(agent.starts_with("kubectl-acme/"), "RFC 8555 §6.1");
-    let mut heard = Heard { what, before: 0, protected: Value::Null, payload: Value::Null };
+    let mut heard =
+        ReceivedRequest { what, before: 0, protected: Value::Null, payload: Value::Null };
     let mut said = None;
     if parts.method == "POST" {
         let kind = parts.headers.get("content-type").and_then(|v| v.to_str().ok());
@@ -263,7 +269,7 @@ async fn answer(State(ca): State<Arc<Inner>>, request: Request) -> Response {
     if said.is_none() && parts.method == "POST" {
         let nonce = heard.protected["nonce"].as_str().unwrap_or_default();
         if !ca.nonces.lock().1.remove(nonce) {
-            said = Some(Said::problem(400, "badNonce"));
+            said = Some(FakeReply::problem(400, "badNonce"));
         }
     }
     let mut said = said.unwrap_or_else(|| Inner::default_answer(&heard));
@@ -276,9 +282,9 @@ async fn answer(State(ca): State<Arc<Inner>>, request: Request) -> Response {
         response = response.header(name, value);
     }
     let body = match said.body {
-        Speech::Text(text) => Body::from(text),
+        FakeBody::Text(text) => Body::from(text),
         // The head goes out with what comes before a pause.
-        Speech::Cut => Body::from_stream(stream::iter([0, 20]).then(async |pause| {
+        FakeBody::Cut => Body::from_stream(stream::iter([0, 20]).then(async |pause| {
             tokio::time::sleep(Duration::from_millis(pause)).await;
             if pause == 0 {
                 Ok(Bytes::from_static(b"{"))
@@ -286,7 +292,7 @@ async fn answer(State(ca): State<Arc<Inner>>, request: Request) -> Response {
                 Err(std::io::Error::other("cut"))
             }
         })),
-        Speech::Endless => Body::from_stream(stream::repeat_with(|| {
+        FakeBody::Endless => Body::from_stream(stream::repeat_with(|| {
             Ok::<_, std::io::Error>(Bytes::from_static(&[b' '; 4096]))
         })),
     };

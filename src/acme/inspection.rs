@@ -15,7 +15,7 @@ use x509_parser::oid_registry::asn1_rs::{Oid, oid};
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::{SubjectPublicKeyInfo, X509Name};
 
-use super::chain::{ChainFault, LONGEST, moment, parse_one};
+use super::chain::{ChainFault, MAX_CHAIN_CERTIFICATES, moment, parse_one};
 use super::keys::{KeyError, PrivateKey};
 use super::usages;
 use super::x509::{self, AlternativeNames};
@@ -104,7 +104,7 @@ impl InspectedChain {
     /// # Errors
     /// Fails if there is no certificate, a certificate cannot be read, or there are more than any chain has.
     pub fn read(certificates: &[Vec<u8>], now: Timestamp) -> Result<Self, ChainFault> {
-        if certificates.len() > LONGEST {
+        if certificates.len() > MAX_CHAIN_CERTIFICATES {
             return Err(ChainFault::TooLong(certificates.len()));
         }
         let unreadable = |index: usize, why| ChainFault::Unreadable { number: index + 1, why };
@@ -659,9 +659,9 @@ mod tests {
     #[test]
     fn more_than_a_chain_has_is_refused() {
         let ([leaf, ..], _) = chain(&named("a", &["a.example"]), &ecdsa());
-        let many = vec![leaf; LONGEST + 1];
+        let many = vec![leaf; MAX_CHAIN_CERTIFICATES + 1];
         let fault = InspectedChain::read(&many, NOW.parse().unwrap()).unwrap_err();
-        assert_eq!(fault, ChainFault::TooLong(LONGEST + 1));
+        assert_eq!(fault, ChainFault::TooLong(MAX_CHAIN_CERTIFICATES + 1));
         assert_eq!(InspectedChain::read(&[], NOW.parse().unwrap()), Err(ChainFault::Empty));
     }
 

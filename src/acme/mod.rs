@@ -58,7 +58,7 @@ pub use self::authority::Requests;
 pub use self::clients::Clients;
 pub use self::csr::RequestError;
 pub use self::csr::SigningRequest;
-pub use self::error::Sort;
+pub use self::error::ErrorSubject;
 pub use self::keys::KeyEncoding;
 pub use self::keys::KeyError;
 pub use self::keys::KeyMaker;

@@ -12,7 +12,7 @@ use super::jws::{Identity, Signer, json};
 use super::nonces::NonceUse;
 use super::refusal::refused;
 use super::refused_requests::Fingerprint;
-use super::telling::{NamedUrl, Telling, signing};
+use super::telling::{NamedUrl, RequestLog, signing};
 use super::under_way::Effect;
 use crate::http::exchange::Reply;
 use crate::http::headers::text;
@@ -20,7 +20,7 @@ use crate::model::request_rates::Endpoint;
 
 /// Most attempts of one request while its nonces are refused: at a CA that refuses every other nonce, only one request
 /// in a million fails.
-pub(super) const ATTEMPTS: u32 = 20;
+pub(super) const MAX_ATTEMPTS: u32 = 20;
 /// Number of attempts that are sent at once; later attempts follow growing pauses.
 const IMMEDIATE_ATTEMPTS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -118,7 +118,7 @@ pub(super) async fn post(
             let verdict = if bad_nonce { NonceUse::Refused } else { NonceUse::Taken };
             authority.nonces.judged(verdict);
         }
-        if bad_nonce && attempt < ATTEMPTS {
+        if bad_nonce && attempt < MAX_ATTEMPTS {
             // The retry has to use the nonce of the refusal, if it brought one.
             fresh = given;
             if attempt >= IMMEDIATE_ATTEMPTS {
@@ -186,7 +186,7 @@ async fn send_once(
         .header(ACCEPT, ACCEPTED)
         .body(json(&jws));
     signing(asked, signer, identity, body);
-    let telling = Telling::begin("POST", asked);
+    let telling = RequestLog::begin("POST", asked);
     telling.end(authority.under_way.exchange((request, deed, effect), url, limit).await)
 }
 

@@ -8,7 +8,7 @@ use crate::model::problem::Subproblem;
 use crate::model::text::{is_steering, shortened, without_steering};
 
 /// Most characters that are kept of an answer that is no problem document.
-pub(super) const EXCERPT: usize = 200;
+pub(super) const MAX_EXCERPT_CHARS: usize = 200;
 /// Most characters that are kept of a text. Boulder names up to a hundred names in one sentence.
 const MAX_TEXT_CHARS: usize = 8000;
 /// Most items that are kept of any other list.
@@ -125,5 +125,5 @@ pub(super) fn tidy(value: &mut Value) {
 pub(super) fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().filter(|c| !is_steering(*c)).take(EXCERPT).collect()
+    words.join(" ").chars().filter(|c| !is_steering(*c)).take(MAX_EXCERPT_CHARS).collect()
 }

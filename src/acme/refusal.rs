@@ -6,7 +6,7 @@ use http::header::{LOCATION, RETRY_AFTER};
 use jiff::Timestamp;
 use url::Url;
 
-use super::error::{AcmeError, Sort, says_paused, sort_problem};
+use super::error::{AcmeError, ErrorSubject, says_paused, sort_problem};
 use super::{headers, problem_document};
 use crate::http::exchange::Reply;
 use crate::http::headers::{retry_after, text};
@@ -39,7 +39,7 @@ pub(super) fn refused(reply: &Reply) -> AcmeError {
 /// Returns the moment from which another try makes sense: the CA's, bounded by the shortest and the longest pause; our
 /// own for a limit of which the CA gives no moment, or none that can be read.
 fn next_try(reply: &Reply, problem: &Problem, now: Timestamp) -> Option<Timestamp> {
-    let is_limit = sort_problem(problem) == Sort::RateLimited && reply.status == 429;
+    let is_limit = sort_problem(problem) == ErrorSubject::RateLimited && reply.status == 429;
     let has_type = problem.short_kind() == "rateLimited";
     let pause = match retry_after(&reply.headers, now) {
         Some(pause) => pause.clamp(PAUSE_MIN, PAUSE_MAX),

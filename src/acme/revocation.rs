@@ -153,7 +153,7 @@ impl RevocationInquiry {
         });
         let list = list.await;
         let list = (*list).as_ref().map_err(Clone::clone)?;
-        let found = list.look(serial, places, now)?;
+        let found = list.find(serial, places, now)?;
         Ok(report_known(url, found.map(|entry| (entry.at, entry.reason)), list.updates().1))
     }
 

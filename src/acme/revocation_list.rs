@@ -114,7 +114,7 @@ impl RevocationList {
     ///
     /// # Errors
     /// Fails if the list does not count now, or not for that certificate.
-    pub fn look(
+    pub fn find(
         &self,
         serial: &[u8],
         places: &[String],
@@ -275,7 +275,7 @@ mod tests {
     }
 
     /// Reason in a list that `change` has altered, for a serial number.
-    fn look(
+    fn find(
         change: impl FnOnce(&mut CertificateRevocationListParams),
         serial: u8,
         places: &[&str],
@@ -286,18 +286,18 @@ mod tests {
         let der = params.signed_by(&ca).unwrap();
         let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
         let list = RevocationList::read(der.der(), ca.der()).map_err(|why| why.to_string())?;
-        let looked = list.look(&[0, serial], &places, now()).map_err(|why| why.to_string())?;
+        let looked = list.find(&[0, serial], &places, now()).map_err(|why| why.to_string())?;
         Ok(looked.map(|entry| entry.reason.unwrap_or("no reason")))
     }
 
     #[test]
     fn a_number_stands_in_a_list_or_does_not() {
-        assert_eq!(look(|_| (), 7, &[HERE]), Ok(Some("keyCompromise")));
-        assert_eq!(look(|_| (), 8, &[HERE]), Ok(None));
+        assert_eq!(find(|_| (), 7, &[HERE]), Ok(Some("keyCompromise")));
+        assert_eq!(find(|_| (), 8, &[HERE]), Ok(None));
         let user_only = |list: &mut CertificateRevocationListParams| {
             list.issuing_distribution_point = Some(point(Some(CrlScope::UserCertsOnly)));
         };
-        assert_eq!(look(user_only, 8, &[HERE]), Ok(None));
+        assert_eq!(find(user_only, 8, &[HERE]), Ok(None));
     }
 
     #[test]
@@ -306,23 +306,23 @@ mod tests {
             list.next_update = at(NOW - 60).into();
         };
         let why = "it was to be replaced by 2027-01-15T07:59:00Z";
-        assert_eq!(look(outdated, 8, &[HERE]), Err(why.to_owned()));
-        assert_eq!(look(outdated, 7, &[HERE]), Ok(Some("keyCompromise")));
+        assert_eq!(find(outdated, 8, &[HERE]), Err(why.to_owned()));
+        assert_eq!(find(outdated, 7, &[HERE]), Ok(Some("keyCompromise")));
         let future = |list: &mut CertificateRevocationListParams| {
             list.this_update = at(NOW + 600).into();
         };
         let why = "it is of 2027-01-15T08:10:00Z, which is to come";
-        assert_eq!(look(future, 8, &[HERE]), Err(why.to_owned()));
+        assert_eq!(find(future, 8, &[HERE]), Err(why.to_owned()));
         let elsewhere = |list: &mut CertificateRevocationListParams| {
             list.issuing_distribution_point = Some(point(None));
         };
         let why = "it is the list of another distribution point";
-        assert_eq!(look(elsewhere, 7, &["http://ca.test/2.crl"]), Err(why.to_owned()));
+        assert_eq!(find(elsewhere, 7, &["http://ca.test/2.crl"]), Err(why.to_owned()));
         let of_authorities = |list: &mut CertificateRevocationListParams| {
             list.issuing_distribution_point = Some(point(Some(CrlScope::CaCertsOnly)));
         };
         let why = "it is not a whole list of such certificates (other sorts only)";
-        assert_eq!(look(of_authorities, 7, &[HERE]), Err(why.to_owned()));
+        assert_eq!(find(of_authorities, 7, &[HERE]), Err(why.to_owned()));
     }
 
     #[test]

@@ -26,7 +26,7 @@ use super::telling::NamedUrl;
 use super::transport::{CHAIN_LIMIT, JSON_LIMIT};
 use super::{
     AccountKey, AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply,
-    Directory, NewOrder, OrderReply, Registration, Sort, headers, wire,
+    Directory, ErrorSubject, NewOrder, OrderReply, Registration, headers, wire,
 };
 use crate::http::exchange::Reply;
 use crate::http::headers::{retry_after, text};
@@ -373,7 +373,7 @@ pub fn closed(url: &str, status: &str) -> AcmeError {
 /// is refused for another reason is refused again without `replaces`.
 fn may_be_for_replacing(error: &AcmeError) -> bool {
     let kind = error.problem().map_or("", Problem::short_kind);
-    error.sort() == Sort::Replaced || matches!(kind, "malformed" | "unauthorized")
+    error.sort() == ErrorSubject::Replaced || matches!(kind, "malformed" | "unauthorized")
 }
 
 /// Converts a time of an answer to our own clock, which may differ from the CA's.
@@ -397,9 +397,9 @@ mod tests {
 
     use super::*;
     use crate::acme::error::{Fault, Retry};
-    use crate::acme::fake::{FakeCa, Heard, Said};
-    use crate::acme::post::ATTEMPTS;
-    use crate::acme::{Clients, ExternalAccount, Requests, Sort, TlsOptions};
+    use crate::acme::fake::{FakeCa, FakeReply, ReceivedRequest};
+    use crate::acme::post::MAX_ATTEMPTS;
+    use crate::acme::{Clients, ErrorSubject, ExternalAccount, Requests, TlsOptions};
     use crate::model::KeyAlgorithm;
     use crate::model::order_budget::permit;
 
@@ -426,7 +426,7 @@ mod tests {
 
     /// A registered session makes an order at a CA that answers newOrder by the script.
     async fn new_order(
-        script: impl Fn(&Heard) -> Option<Said> + Send + Sync + 'static,
+        script: impl Fn(&ReceivedRequest) -> Option<FakeReply> + Send + Sync + 'static,
     ) -> (Result<OrderReply, AcmeError>, FakeCa) {
         let ca =
             FakeCa::start(move |heard| (heard.what == "POST /order").then(|| script(heard))?).await;
@@ -505,7 +505,7 @@ mod tests {
         for (refused, orders) in [(1, 2), (2, 2)] {
             let ca = FakeCa::start(move |heard| {
                 let is_refused = heard.what == "POST /order" && heard.before < refused;
-                is_refused.then(|| Said::problem(409, "alreadyReplaced"))
+                is_refused.then(|| FakeReply::problem(409, "alreadyReplaced"))
             })
             .await;
             let session = session(&Clients::new(), &ca);
@@ -524,7 +524,7 @@ mod tests {
             let body = json!({"type": format!("urn:ietf:params:acme:error:{kind}")});
             let ca = FakeCa::start(move |heard| {
                 let is_refused = heard.what == "POST /order" && heard.payload["replaces"] == "a.b";
-                is_refused.then(|| Said::new(400, body.to_string()))
+                is_refused.then(|| FakeReply::new(400, body.to_string()))
             })
             .await;
             let session = session(&Clients::new(), &ca);
@@ -539,7 +539,8 @@ mod tests {
     async fn a_moment_in_the_past_is_no_pause() {
         for (said, waits) in [("0", false), ("Fri, 20 Nov 1994 12:00:00 GMT", false), ("2", true)] {
             let ca = FakeCa::start(move |heard| {
-                let order = Said::new(200, r#"{"status":"processing"}"#).with("retry-after", said);
+                let order =
+                    FakeReply::new(200, r#"{"status":"processing"}"#).with("retry-after", said);
                 (heard.what == "POST /order/1").then_some(order)
             })
             .await;
@@ -553,7 +554,7 @@ mod tests {
     #[tokio::test]
     async fn a_refused_nonce_is_retried_with_the_fresh_one() {
         let bad = |status: u16, kind: &str| {
-            Said::new(status, json!({"type": kind}).to_string()).with("replay-nonce", "fresh")
+            FakeReply::new(status, json!({"type": kind}).to_string()).with("replay-nonce", "fresh")
         };
         for refusal in [
             bad(400, "urn:ietf:params:acme:error:badNonce"),
@@ -562,7 +563,9 @@ mod tests {
         ] {
             let (sent, ca) = new_order(move |heard| match heard.before {
                 0 => Some(refusal.clone()),
-                _ => Some(Said::new(201, r#"{"status":"pending"}"#).with("location", "/order/1")),
+                _ => Some(
+                    FakeReply::new(201, r#"{"status":"pending"}"#).with("location", "/order/1"),
+                ),
             })
             .await;
             sent.unwrap();
@@ -573,7 +576,7 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_without_a_nonce_costs_a_fetch() {
         let (sent, ca) = new_order(|heard| {
-            (heard.before == 0).then(|| Said::problem(400, "badNonce").without_nonce())
+            (heard.before == 0).then(|| FakeReply::problem(400, "badNonce").without_nonce())
         })
         .await;
         sent.unwrap();
@@ -582,10 +585,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_storm_of_refused_nonces_ends() {
-        let (sent, ca) = new_order(|_| Some(Said::problem(400, "badNonce"))).await;
+        let (sent, ca) = new_order(|_| Some(FakeReply::problem(400, "badNonce"))).await;
         let error = sent.unwrap_err();
-        assert_eq!((error.retry(), error.sort()), (Retry::Backoff, Sort::Unavailable));
-        assert_eq!(ca.count("POST /order"), ATTEMPTS as usize);
+        assert_eq!((error.retry(), error.sort()), (Retry::Backoff, ErrorSubject::Unavailable));
+        assert_eq!(ca.count("POST /order"), MAX_ATTEMPTS as usize);
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -593,7 +596,7 @@ mod tests {
         for period in [2, 5] {
             let ca = FakeCa::start(move |heard| {
                 let refuse = heard.what == "POST /authz/1" && heard.before % period == 0;
-                refuse.then(|| Said::problem(400, "badNonce"))
+                refuse.then(|| FakeReply::problem(400, "badNonce"))
             })
             .await;
             let clients = Clients::new();
@@ -644,8 +647,8 @@ mod tests {
     #[tokio::test]
     async fn an_account_may_answer_with_headers_only_but_needs_a_location() {
         for (said, url) in [
-            (Said::new(200, "").with("location", "/acct/9"), Some("/acct/9")),
-            (Said::new(201, r#"{"status":"valid"}"#), None),
+            (FakeReply::new(200, "").with("location", "/acct/9"), Some("/acct/9")),
+            (FakeReply::new(201, r#"{"status":"valid"}"#), None),
         ] {
             let ca =
                 FakeCa::start(move |heard| (heard.what == "POST /account").then(|| said.clone()))
@@ -667,13 +670,13 @@ mod tests {
             let ca = FakeCa::start(move |heard| {
                 let body = json!({"status": status}).to_string();
                 (heard.what == "POST /account")
-                    .then(|| Said::new(200, body).with("location", "/acct/9"))
+                    .then(|| FakeReply::new(200, body).with("location", "/acct/9"))
             })
             .await;
             let sent = session(&Clients::new(), &ca).register(&Registration::default()).await;
             let error = sent.unwrap_err();
             assert!(error.to_string().contains(&format!("/acct/9 is {status}")), "{error}");
-            assert_eq!((error.retry(), error.sort()), (Retry::Never, Sort::Account));
+            assert_eq!((error.retry(), error.sort()), (Retry::Never, ErrorSubject::Account));
         }
     }
 
@@ -683,7 +686,7 @@ mod tests {
             let links =
                 r#"<ftp://ca/1>;rel="alternate", <//>;rel="alternate", </cert/2>;rel="alternate""#;
             let pem = "-----BEGIN CERTIFICATE-----";
-            (heard.what == "POST /cert/1").then(|| Said::new(200, pem).with("link", links))
+            (heard.what == "POST /cert/1").then(|| FakeReply::new(200, pem).with("link", links))
         })
         .await;
         let session = registered(&Clients::new(), &ca).await;
@@ -692,7 +695,7 @@ mod tests {
     }
 
     /// A refusal of newOrder shows as that text, sort and pause (in seconds from now; none means for ever).
-    async fn check_refusal(said: Said, shown: &str, sort: Sort, pause: Option<i64>) {
+    async fn check_refusal(said: FakeReply, shown: &str, sort: ErrorSubject, pause: Option<i64>) {
         let (sent, _ca) = new_order(move |_| Some(said.clone())).await;
         let error = sent.unwrap_err();
         assert_eq!((error.to_string().as_str(), error.sort()), (shown, sort));
@@ -708,7 +711,7 @@ mod tests {
 
     #[tokio::test]
     async fn refusals_keep_status_words_and_pause() {
-        let limited = || Said::problem(429, "rateLimited");
+        let limited = || FakeReply::problem(429, "rateLimited");
         let shown = "429 urn:ietf:params:acme:error:rateLimited: no";
         let day = 24 * 3600;
         for (header, pause) in [
@@ -724,26 +727,32 @@ mod tests {
             ("Fri, 01 Jan 2100 00:00:00 GMT", 8 * day),
         ] {
             let said = limited().with("retry-after", header);
-            check_refusal(said, shown, Sort::RateLimited, Some(pause)).await;
+            check_refusal(said, shown, ErrorSubject::RateLimited, Some(pause)).await;
         }
-        check_refusal(limited(), shown, Sort::RateLimited, Some(300)).await;
+        check_refusal(limited(), shown, ErrorSubject::RateLimited, Some(300)).await;
         let detail =
             "Your account is temporarily prevented from requesting certificates for a.example";
         let kind = "urn:ietf:params:acme:error:rateLimited";
-        let paused = Said::new(429, json!({"type": kind, "detail": detail}).to_string());
-        check_refusal(paused, &format!("429 {kind}: {detail}"), Sort::Paused, None).await;
-        let html = Said::new(429, "<html><h1>429 Too Many\r\n  Requests</h1>");
+        let paused = FakeReply::new(429, json!({"type": kind, "detail": detail}).to_string());
+        check_refusal(paused, &format!("429 {kind}: {detail}"), ErrorSubject::Paused, None).await;
+        let html = FakeReply::new(429, "<html><h1>429 Too Many\r\n  Requests</h1>");
         let shown = "429 : <html><h1>429 Too Many Requests</h1>";
-        check_refusal(html, shown, Sort::RateLimited, Some(0)).await;
-        check_refusal(Said::new(503, "busy"), "503 : busy", Sort::Unavailable, Some(0)).await;
+        check_refusal(html, shown, ErrorSubject::RateLimited, Some(0)).await;
         check_refusal(
-            Said::problem(500, "serverInternal").with("retry-after", "60"),
+            FakeReply::new(503, "busy"),
+            "503 : busy",
+            ErrorSubject::Unavailable,
+            Some(0),
+        )
+        .await;
+        check_refusal(
+            FakeReply::problem(500, "serverInternal").with("retry-after", "60"),
             "500 urn:ietf:params:acme:error:serverInternal: no",
-            Sort::Unavailable,
+            ErrorSubject::Unavailable,
             Some(60),
         )
         .await;
-        check_refusal(Said::new(404, ""), "404", Sort::Gone, None).await;
+        check_refusal(FakeReply::new(404, ""), "404", ErrorSubject::Gone, None).await;
     }
 
     /// The pages that the user is sent to by a refusal of newOrder.
@@ -752,7 +761,7 @@ mod tests {
         let body = json!({"type": kind, "detail": "no", "instance": instance}).to_string();
         let links = links.to_owned();
         let (sent, ca) = new_order(move |_| {
-            let said = Said::new(403, body.clone()).with("location", "/x");
+            let said = FakeReply::new(403, body.clone()).with("location", "/x");
             Some(said.with("link", links.clone()))
         })
         .await;
@@ -793,9 +802,9 @@ mod tests {
     #[tokio::test]
     async fn answers_that_no_ca_should_give_are_named() {
         for (said, reason) in [
-            (Said::new(200, "<html>"), "it is HTML"),
-            (Said::new(302, "").with("location", "/elsewhere"), "status 302"),
-            (Said::endless(), "larger than 1 MiB"),
+            (FakeReply::new(200, "<html>"), "it is HTML"),
+            (FakeReply::new(302, "").with("location", "/elsewhere"), "status 302"),
+            (FakeReply::endless(), "larger than 1 MiB"),
         ] {
             let (sent, ca) = new_order(move |_| Some(said.clone())).await;
             let error = sent.unwrap_err();
@@ -816,8 +825,9 @@ mod tests {
             r#"{"status":7}"#,
             r#"{"status":"pending","authorizations":"/authz/1"}"#,
         ];
-        let broken = [Said::cut(), Said::endless()].map(|said| Said { status: 201, ..said });
-        for said in texts.map(|text| Said::new(201, text)).into_iter().chain(broken) {
+        let broken =
+            [FakeReply::cut(), FakeReply::endless()].map(|said| FakeReply { status: 201, ..said });
+        for said in texts.map(|text| FakeReply::new(201, text)).into_iter().chain(broken) {
             let said = said.with("location", "/order/1");
             let (sent, ca) = new_order(move |_| Some(said.clone())).await;
             let reply = sent.unwrap();
@@ -825,7 +835,7 @@ mod tests {
             assert_eq!(ca.count("POST /order"), 1);
         }
         // To ask again would make another order.
-        let said = Said::new(201, "{}").with("location", "ftp://x/");
+        let said = FakeReply::new(201, "{}").with("location", "ftp://x/");
         let (sent, _ca) = new_order(move |_| Some(said.clone())).await;
         let error = sent.unwrap_err();
         assert!(error.to_string().contains("scheme ftp"), "{error}");
@@ -836,9 +846,9 @@ mod tests {
     async fn what_an_answer_has_named_may_lag_behind_and_a_certificate_may_be_promised() {
         let ca = FakeCa::start(|heard| match (heard.what.as_str(), heard.before) {
             ("POST /authz/1" | "POST /order/1", 0) | ("POST /authz/9", _) => {
-                Some(Said::problem(404, "malformed"))
+                Some(FakeReply::problem(404, "malformed"))
             }
-            ("POST /cert/1", 0) => Some(Said::new(202, "").with("retry-after", "30")),
+            ("POST /cert/1", 0) => Some(FakeReply::new(202, "").with("retry-after", "30")),
             _ => None,
         })
         .await;
@@ -857,7 +867,7 @@ mod tests {
     async fn an_order_whose_place_is_not_told_is_asked_for_once_more() {
         for (silent, requests, url) in [(1, 2, "/order/1"), (9, 2, "")] {
             let (sent, ca) = new_order(move |heard| {
-                let said = Said::new(201, r#"{"status":"pending"}"#);
+                let said = FakeReply::new(201, r#"{"status":"pending"}"#);
                 let told = heard.before >= silent;
                 Some(if told { said.with("location", "/order/1") } else { said })
             })
@@ -871,7 +881,7 @@ mod tests {
     #[tokio::test]
     async fn a_page_is_no_certificate() {
         let ca = FakeCa::start(|heard| {
-            (heard.what == "POST /cert/1").then(|| Said::new(200, "<html>come back later"))
+            (heard.what == "POST /cert/1").then(|| FakeReply::new(200, "<html>come back later"))
         })
         .await;
         let session = registered(&Clients::new(), &ca).await;
@@ -883,7 +893,7 @@ mod tests {
     async fn a_cut_connection_is_tried_again_where_nothing_can_happen_twice() {
         let ca = FakeCa::start(|heard| {
             let cut = heard.before == 0 && heard.what.starts_with("POST /order");
-            cut.then(Said::cut)
+            cut.then(FakeReply::cut)
         })
         .await;
         let session = registered(&Clients::new(), &ca).await;
@@ -909,7 +919,7 @@ mod tests {
         let ca = FakeCa::start(|heard| {
             let body = r#"{"status":"processing","identifier":{"type":"dns","value":"a"}}"#;
             let slow = heard.what == "POST /authz/1" || heard.what == "POST /order/1";
-            slow.then(|| Said::new(200, body).with("retry-after", "30"))
+            slow.then(|| FakeReply::new(200, body).with("retry-after", "30"))
         })
         .await;
         let session = registered(&Clients::new(), &ca).await;
@@ -924,7 +934,7 @@ mod tests {
     async fn what_a_ca_does_not_want_to_be_asked_before_a_moment_is_refused_here_whoever_asks() {
         for what in ["POST /authz/1", "POST /chall/1", "POST /account"] {
             let ca = FakeCa::start(move |heard| {
-                let limit = Said::problem(429, "rateLimited").with("retry-after", "60");
+                let limit = FakeReply::problem(429, "rateLimited").with("retry-after", "60");
                 (heard.what == what && heard.before == 0).then_some(limit)
             })
             .await;
@@ -962,7 +972,7 @@ mod tests {
     async fn the_end_of_an_order_is_told_by_our_clock() {
         let ca = FakeCa::start(|heard| {
             let body = r#"{"status":"pending","expires":"1994-11-06T09:49:37Z","identifier":{"type":"dns","value":"a"}}"#;
-            let dated = Said::new(200, body).with("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+            let dated = FakeReply::new(200, body).with("date", "Sun, 06 Nov 1994 08:49:37 GMT");
             matches!(heard.what.as_str(), "POST /order/1" | "POST /authz/1").then_some(dated)
         })
         .await;
@@ -985,19 +995,20 @@ mod tests {
             "type": "urn:ietf:params:acme:error:rejectedIdentifier", "detail": "Error creating new order",
             "subproblems": [sub("a.example", "forbidden by policy"), sub("b.example", "no such suffix"), {"detail": 7}],
         });
-        let (sent, _ca) = new_order(move |_| Some(Said::new(400, body.to_string()))).await;
+        let (sent, _ca) = new_order(move |_| Some(FakeReply::new(400, body.to_string()))).await;
         let error = sent.unwrap_err();
         for name in ["[dns: a.example] forbidden by policy", "[dns: b.example] no such suffix"] {
             assert!(error.to_string().contains(name), "{error}");
         }
-        assert_eq!((error.retry(), error.sort()), (Retry::Never, Sort::Identifier));
+        assert_eq!((error.retry(), error.sort()), (Retry::Never, ErrorSubject::Identifier));
     }
 
     #[tokio::test]
     async fn what_an_answer_calls_itself_does_not_matter() {
         for kind in ["text/html", "application/json; charset=utf-8", "application/octet-stream"] {
             let (sent, ca) = new_order(move |_| {
-                let said = Said::new(201, r#"{"status":"pending"}"#).with("content-type", kind);
+                let said =
+                    FakeReply::new(201, r#"{"status":"pending"}"#).with("content-type", kind);
                 Some(said.with("location", "/order/1"))
             })
             .await;
@@ -1009,8 +1020,8 @@ mod tests {
     async fn an_answer_without_end_is_no_answer() {
         // What is too long is as long the next time; headers without end break the connection.
         for (said, reason, times) in [
-            (Said::endless(), "larger than 5 MiB", 1),
-            (Said::new(200, "x").with("x-long", "x".repeat(1 << 20)), "headers", 2),
+            (FakeReply::endless(), "larger than 5 MiB", 1),
+            (FakeReply::new(200, "x").with("x-long", "x".repeat(1 << 20)), "headers", 2),
         ] {
             let ca =
                 FakeCa::start(move |heard| (heard.what == "POST /cert/1").then(|| said.clone()))

@@ -41,13 +41,13 @@ pub(super) fn signing(
 }
 
 /// Request that is logged once it is answered.
-pub(super) struct Telling<'a> {
+pub(super) struct RequestLog<'a> {
     method: &'static str,
     asked: NamedUrl<'a>,
     began: Instant,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> RequestLog<'a> {
     /// Starts the measurement of a request.
     pub(super) fn begin(method: &'static str, asked: NamedUrl<'a>) -> Self {
         Self { method, asked, began: Instant::now() }

@@ -10,12 +10,12 @@ use url::Url;
 use super::bundle;
 use super::error::{AcmeError, Fault};
 use crate::http::client::{self, Resolver};
-use crate::http::exchange::{Carrier, Reply, Unanswered, chain, is_untrusted};
+use crate::http::exchange::{Reply, Transport, Unanswered, chain, is_untrusted};
 use crate::model::names::is_loopback;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time after which a request without a whole answer is given up.
-pub const WHOLE: Duration = Duration::from_secs(90);
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Largest JSON answer read, in bytes.
 pub(super) const JSON_LIMIT: usize = 1 << 20;
@@ -45,7 +45,8 @@ pub(super) fn client(
         fault: Fault::Untrusted,
     };
     let resolver = resolver.map(Arc::clone);
-    let builder = client::named(server, is_loopback(server), (CONNECT_TIMEOUT, WHOLE), resolver);
+    let builder =
+        client::named(server, is_loopback(server), (CONNECT_TIMEOUT, REQUEST_TIMEOUT), resolver);
     let config = (!tls.ca_bundle.is_empty()).then(|| bundle::client_config(&tls.ca_bundle));
     let builder = match config.transpose().map_err(refused)? {
         Some(config) if !tls.skip_verify => builder.tls_backend_preconfigured(config),
@@ -56,7 +57,7 @@ pub(super) fn client(
 
 /// Sends a request and reads the answer, at most `limit` bytes.
 pub(super) async fn exchange(
-    carrier: &dyn Carrier,
+    carrier: &dyn Transport,
     (request, deed): (RequestBuilder, &'static str),
     url: &str,
     limit: usize,
@@ -72,7 +73,7 @@ pub(super) async fn exchange(
             (format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()), Fault::Passing)
         }
         Err(Unanswered::TimedOut) => {
-            (format!("no answer within {} s", WHOLE.as_secs()), Fault::Passing)
+            (format!("no answer within {} s", REQUEST_TIMEOUT.as_secs()), Fault::Passing)
         }
         Err(Unanswered::Broken(error)) => {
             let why = chain(&error);

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{AcmeError, Fault};
 use super::transport::exchange;
-use crate::http::exchange::{Carrier, Reply};
+use crate::http::exchange::{Reply, Transport};
 
 /// Time after which an unanswered request is worth a report.
 const LONG_SILENCE: Duration = Duration::from_secs(1);
@@ -31,12 +31,12 @@ pub(super) enum Effect {
 }
 
 /// Requests under way at one CA.
-pub(super) struct UnderWay {
-    asked: Mutex<BTreeMap<u64, Silence>>,
+pub(super) struct OpenRequests {
+    asked: Mutex<BTreeMap<u64, OpenRequest>>,
     count: AtomicU64,
     has_answered: AtomicBool,
     no_reads: CancellationToken,
-    carrier: Arc<dyn Carrier>,
+    carrier: Arc<dyn Transport>,
     now: OwnClock,
 }
 
@@ -45,7 +45,7 @@ pub(super) type OwnClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A request that is not answered yet.
 #[derive(Clone, Debug)]
-pub(super) struct Silence {
+pub(super) struct OpenRequest {
     deed: &'static str,
     url: String,
     since: Instant,
@@ -53,15 +53,15 @@ pub(super) struct Silence {
 
 /// Entry of one request under way; the entry is removed when this value is dropped.
 struct Asking<'a> {
-    all: &'a UnderWay,
+    all: &'a OpenRequests,
     number: u64,
 }
 
-impl UnderWay {
+impl OpenRequests {
     /// Makes an empty set; once the token is cancelled, reads end.
     pub(super) fn new(
         no_reads: CancellationToken,
-        carrier: Arc<dyn Carrier>,
+        carrier: Arc<dyn Transport>,
         now: OwnClock,
     ) -> Self {
         let (count, has_answered) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -75,7 +75,7 @@ impl UnderWay {
         url: &str,
         limit: usize,
     ) -> Result<Reply, AcmeError> {
-        let silence = Silence { deed, url: url.to_owned(), since: Instant::now() };
+        let silence = OpenRequest { deed, url: url.to_owned(), since: Instant::now() };
         let _asking = self.begin(silence.clone());
         let exchange = exchange(&*self.carrier, (request, deed), url, limit);
         let mut reply = match effect {
@@ -96,13 +96,13 @@ impl UnderWay {
         url: &str,
         wait: impl Future<Output = Result<T, AcmeError>>,
     ) -> Result<T, AcmeError> {
-        let silence = Silence { deed, url: url.to_owned(), since: Instant::now() };
+        let silence = OpenRequest { deed, url: url.to_owned(), since: Instant::now() };
         self.while_read(silence, wait).await
     }
 
     async fn while_read<T>(
         &self,
-        silence: Silence,
+        silence: OpenRequest,
         wait: impl Future<Output = Result<T, AcmeError>>,
     ) -> Result<T, AcmeError> {
         tokio::select! {
@@ -123,11 +123,11 @@ impl UnderWay {
     }
 
     /// Returns the request that has been open longest.
-    pub(super) fn oldest(&self) -> Option<Silence> {
+    pub(super) fn oldest(&self) -> Option<OpenRequest> {
         self.asked.lock().values().next().cloned()
     }
 
-    fn begin(&self, silence: Silence) -> Asking<'_> {
+    fn begin(&self, silence: OpenRequest) -> Asking<'_> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         self.asked.lock().insert(number, silence);
         Asking { all: self, number }
@@ -140,7 +140,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-impl Silence {
+impl OpenRequest {
     pub(super) fn length(&self) -> Duration {
         self.since.elapsed()
     }
@@ -152,8 +152,8 @@ impl Silence {
 }
 
 /// Makes the error for a request that is no longer waited for, or would not be.
-impl From<Silence> for AcmeError {
-    fn from(silence: Silence) -> Self {
+impl From<OpenRequest> for AcmeError {
+    fn from(silence: OpenRequest) -> Self {
         let why = match silence.length().as_secs() {
             0 => "the work was ended before".to_owned(),
             seconds => format!("no answer for {seconds}s"),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::problem_document::{EXCERPT, excerpt, problem_of_value, tidy};
+use super::problem_document::{MAX_EXCERPT_CHARS, excerpt, problem_of_value, tidy};
 use super::replies::{AccountReply, AuthorizationReply, ChallengeReply, Directory, OrderReply};
 use super::validation_records;
 use crate::model::persist::{AccountForm, Offer};
@@ -34,7 +34,10 @@ impl Origin<'_> {
     /// is resolved. Another host is the CA's choice; a step down to plain http is not.
     pub(super) fn absolute(&self, text: &str) -> Result<String, String> {
         if text.len() > LONGEST_URL {
-            return Err(format!("its URL {}… is longer than any", shortened(text, EXCERPT)));
+            return Err(format!(
+                "its URL {}… is longer than any",
+                shortened(text, MAX_EXCERPT_CHARS)
+            ));
         }
         let (url, kept) = match Url::parse(text) {
             Ok(url) => (url, text.to_owned()),

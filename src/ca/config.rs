@@ -14,7 +14,7 @@ use crate::model::{DnsName, Identifier};
 /// Name of the CA in records of dns-persist-01, if the configuration has no other name.
 const ISSUER_DOMAIN_NAME: &str = "test-ca.invalid";
 /// Certificates start this long ago, as at Let's Encrypt, for clients whose clock is slow.
-pub(super) const BACKDATED: Duration = Duration::from_hours(1);
+pub(super) const BACKDATE: Duration = Duration::from_hours(1);
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -197,12 +197,12 @@ impl Profile {
         validity: Duration,
     ) -> Self {
         let (name, description) = (name.into(), description.into());
-        Self { name, description, validity, backdated: BACKDATED }
+        Self { name, description, validity, backdated: BACKDATE }
     }
 
     /// Describes a profile whose certificates are good for `lifetime` from their issue; they start a little before.
     pub fn lasting(name: &str, lifetime: Duration) -> Self {
-        let backdated = BACKDATED.min(lifetime / 10);
+        let backdated = BACKDATE.min(lifetime / 10);
         let description = format!("good for {} s", lifetime.as_secs());
         Self { backdated, ..Self::new(name, description, lifetime + backdated) }
     }

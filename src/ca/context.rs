@@ -22,11 +22,11 @@ use super::state::State;
 use super::statistics::Counters;
 use crate::dns::LookupError;
 use crate::fetch::Fetcher;
-use crate::fetch::alpn::Greeting;
+use crate::fetch::alpn::HandshakeOutcome;
 use crate::fetch::outcome::{FetchError, Fetched};
 use crate::model::Identifier;
 use crate::model::caa::CaaRecordSet;
-use crate::surroundings::Surroundings;
+use crate::surroundings::Environment;
 
 /// State that the request handlers share.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(super) struct Ca {
     pub(super) waits: AtomicU64,
     pub(super) look: Arc<dyn Look>,
     pub(super) stop: CancellationToken,
-    pub(super) surroundings: Surroundings,
+    pub(super) surroundings: Environment,
 }
 
 impl FromRequestParts<Arc<Ca>> for BaseUrl {
@@ -60,7 +60,7 @@ impl Ca {
         (config, base): (Config, BaseUrl),
         authority: IssuingAuthority,
         look: Arc<dyn Look>,
-        (stop, surroundings): (CancellationToken, Surroundings),
+        (stop, surroundings): (CancellationToken, Environment),
     ) -> Self {
         Self {
             nonces: Nonces::new(config.refuse_nonces_percent, surroundings.clone()),
@@ -116,9 +116,9 @@ pub trait Look: fmt::Debug + Send + Sync {
     async fn get(&self, url: &Url) -> Fetched;
 
     /// Opens a TLS connection to a host by `acme-tls/1`. The default, for sources of web pages alone, fails.
-    async fn greet(&self, identifier: &Identifier) -> Greeting {
+    async fn greet(&self, identifier: &Identifier) -> HandshakeOutcome {
         let why = format!("nobody greets {identifier} here");
-        Greeting { address: None, result: Err(FetchError::Connect { why, symptom: None }) }
+        HandshakeOutcome { address: None, result: Err(FetchError::Connect { why, symptom: None }) }
     }
 
     /// Looks up the texts at a name. The default, for sources of web pages alone, finds none.
@@ -138,7 +138,7 @@ impl Look for Fetcher {
         Self::get(self, url).await
     }
 
-    async fn greet(&self, identifier: &Identifier) -> Greeting {
+    async fn greet(&self, identifier: &Identifier) -> HandshakeOutcome {
         Self::greet(self, identifier).await
     }
 

@@ -15,10 +15,10 @@ use rcgen::{
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use super::config::{BACKDATED, Profile};
+use super::config::{BACKDATE, Profile};
 use super::state::after;
 use crate::model::Identifier;
-use crate::surroundings::Surroundings;
+use crate::surroundings::Environment;
 
 const ROOT: &str = "kubectl-acme rehearsal root, trusted by nobody";
 const ALTERNATE_ROOT: &str = "kubectl-acme rehearsal root two, trusted by nobody";
@@ -41,7 +41,7 @@ pub(super) struct IssuingAuthority {
     /// Identifier of the intermediate's key (RFC 5280 §4.2.1.2), part of requests for renewal information (RFC 9773
     /// §4.1). The identifier is drawn, not derived from the key: equal draws give clients equal identifiers.
     key_identifier: KeyIdMethod,
-    surroundings: Surroundings,
+    surroundings: Environment,
 }
 
 /// Content of a leaf.
@@ -117,7 +117,7 @@ impl fmt::Debug for IssuingAuthority {
 
 impl IssuingAuthority {
     /// Makes all keys and the certificates above the leaves.
-    pub(super) fn new(surroundings: Surroundings) -> Result<Self, Error> {
+    pub(super) fn new(surroundings: Environment) -> Result<Self, Error> {
         let now = surroundings.now();
         let root = CertifiedIssuer::self_signed(authority(ROOT, now)?, KeyPair::generate()?)?;
         let alternate_root =
@@ -262,7 +262,7 @@ fn parameters(
 ) -> Result<CertificateParams, Error> {
     let backdated = match lifetime {
         Lifetime::Of(profile) => profile.backdated,
-        Lifetime::For(_) | Lifetime::Until(_) => BACKDATED,
+        Lifetime::For(_) | Lifetime::Until(_) => BACKDATE,
     };
     let start = SystemTime::from(now) - backdated;
     let end = match lifetime {
@@ -325,7 +325,7 @@ fn key_usages(algorithm: &SignatureAlgorithm) -> Vec<KeyUsagePurpose> {
 }
 
 /// Draws a serial of sixteen octets; the first octet keeps the number positive and its length fixed (RFC 5280 §4.1.2.2).
-fn random_serial(from: &Surroundings) -> Result<u128, Error> {
+fn random_serial(from: &Environment) -> Result<u128, Error> {
     let mut octets = from.draw::<16>().map_err(|_| Error::RingUnspecified)?;
     octets[0] = 0x7f;
     Ok(u128::from_be_bytes(octets))

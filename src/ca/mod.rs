@@ -68,8 +68,8 @@ use self::issuance::IssuingAuthority;
 use self::orders::order_url;
 use self::state::{MovedWindow, Revocation};
 use self::statistics::Statistics;
-use crate::serve::{self, ConnectionSlots, Patience};
-use crate::surroundings::Surroundings;
+use crate::serve::{self, ConnectionSlots, ConnectionTimeouts};
+use crate::surroundings::Environment;
 
 /// The first byte of a TLS handshake (RFC 8446 §5.1).
 const HANDSHAKE_BYTE: u8 = 0x16;
@@ -192,7 +192,7 @@ pub async fn serve_as(
         None => None,
     };
     let management = managed.as_ref().map(TcpListener::local_addr).transpose()?;
-    let around = Surroundings::default();
+    let around = Environment::default();
     let authority = IssuingAuthority::new(around.clone()).map_err(io::Error::other)?;
     let names = config.server_names(address.ip());
     let shown = authority.server(&names, around.now()).map_err(io::Error::other)?;
@@ -211,7 +211,9 @@ pub async fn serve_as(
         async move {
             match stop.run_until_cancelled(begins_tls(&stream)).await {
                 Some(true) => {}
-                Some(false) => return serve::http(stream, plain, Patience::SHORT, stop).await,
+                Some(false) => {
+                    return serve::http(stream, plain, ConnectionTimeouts::ONE_REQUEST, stop).await;
+                }
                 None => return,
             }
             let hello = stop.run_until_cancelled(serve::handshake(stream, &acceptor)).await;

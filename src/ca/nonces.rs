@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use parking_lot::Mutex;
 
-use crate::surroundings::Surroundings;
+use crate::surroundings::Environment;
 
 /// Most nonces in memory; beyond this number the oldest nonce is forgotten, so that a client cannot fill the memory.
 const MAX_NONCES: usize = 100_000;
@@ -17,7 +17,7 @@ const MAX_NONCES: usize = 100_000;
 pub(super) struct Nonces {
     given: Mutex<Given>,
     refuse_percent: u8,
-    surroundings: Surroundings,
+    surroundings: Environment,
 }
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ struct Given {
 
 impl Nonces {
     /// Starts without nonces; refuses `refuse_percent` of a hundred good nonces.
-    pub(super) fn new(refuse_percent: u8, surroundings: Surroundings) -> Self {
+    pub(super) fn new(refuse_percent: u8, surroundings: Environment) -> Self {
         Self { given: Mutex::default(), refuse_percent, surroundings }
     }
 
@@ -63,7 +63,7 @@ impl Nonces {
 }
 
 /// Returns random octets as base64url text: nonces and tokens (RFC 8555 §8.1 asks for 128 bits).
-pub(super) fn random_text<const OCTETS: usize>(from: &Surroundings) -> Result<String, Unspecified> {
+pub(super) fn random_text<const OCTETS: usize>(from: &Environment) -> Result<String, Unspecified> {
     Ok(BASE64_URL_SAFE_NO_PAD.encode(from.draw::<OCTETS>()?))
 }
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_nonce_is_good_once() {
-        let nonces = Nonces::new(0, Surroundings::default());
+        let nonces = Nonces::new(0, Environment::default());
         let nonce = nonces.give().unwrap();
         assert!(!nonces.spend("made up"));
         assert!(nonces.spend(&nonce));
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn all_are_refused_when_a_hundred_percent_are() {
-        let nonces = Nonces::new(100, Surroundings::default());
+        let nonces = Nonces::new(100, Environment::default());
         assert!(!nonces.spend(&nonces.give().unwrap()));
     }
 }

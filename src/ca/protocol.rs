@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::base_url::BaseUrl;
 use super::behaviour::Behaviours;
-use super::behaviour::middleware::{self, Stage};
+use super::behaviour::middleware::{self, BehaviourLayer};
 use super::context::Ca;
 use super::refusal::Refusal;
 use super::reply::{HEALTH, REPLAY_NONCE, add, healthy};
@@ -46,7 +46,7 @@ pub(super) fn router(ca: Arc<Ca>, behaviours: &Arc<Behaviours>) -> Router {
         .route("/acme/renewal-info/{id}", get(renewal::renewal_info))
         .fallback(no_such_page)
         .method_not_allowed_fallback(method_not_allowed);
-    let stage = Stage { ca: Arc::clone(&ca), behaviours: Arc::clone(behaviours) };
+    let stage = BehaviourLayer { ca: Arc::clone(&ca), behaviours: Arc::clone(behaviours) };
     let routes =
         middleware::inside(routes, &stage).layer(from_fn_with_state(Arc::clone(&ca), accompany));
     middleware::outside(routes, &stage).with_state(ca)

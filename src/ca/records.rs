@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
-use crate::dns::{LookupError, Resolve, Why};
+use crate::dns::{LookupError, LookupFailure, Resolve};
 use crate::model::caa::{CaaProperty, CaaRecordSet};
 
 /// Most aliases that are followed.
@@ -162,7 +162,10 @@ impl Table {
             let entry = self.names.get(&name);
             if entry.is_some_and(|entry| entry.fails) {
                 let target = (chain.len() > 1).then_some(name);
-                return Err(failed(Why::Answered { code: "SERVFAIL".to_owned(), target }));
+                return Err(failed(LookupFailure::Answered {
+                    code: "SERVFAIL".to_owned(),
+                    target,
+                }));
             }
             let Some(target) = entry.and_then(|entry| entry.alias.clone()) else {
                 return Ok(match entry {
@@ -175,7 +178,7 @@ impl Table {
                 });
             };
             if chain.contains(&target) || chain.len() > MAX_ALIASES {
-                return Err(failed(Why::AliasLoop(chain)));
+                return Err(failed(LookupFailure::AliasLoop(chain)));
             }
             chain.push(target);
         }

@@ -8,7 +8,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::dns::{LookupError, Why};
+use crate::dns::{LookupError, LookupFailure};
 use crate::model::Identifier;
 
 /// Error types (RFC 8555 §6.7); `alreadyReplaced` is that of RFC 9773, `conflict` Boulder's, `invalidProfile` the profiles draft's.
@@ -227,7 +227,7 @@ pub(crate) fn dns_problem(kind: &str, name: &str, error: &LookupError) -> String
             "DNS problem: NXDOMAIN looking up {kind} for {name} - check that a DNS record exists for this domain"
         ),
         // A CA reports the name of its question, not the target of the name's aliases.
-        LookupError::Failed { why: Why::Answered { code, .. }, .. } => format!(
+        LookupError::Failed { why: LookupFailure::Answered { code, .. }, .. } => format!(
             "DNS problem: {code} looking up {kind} for {name} - the domain's nameservers may be malfunctioning"
         ),
         LookupError::Failed { why, .. } => {

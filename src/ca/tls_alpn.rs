@@ -4,11 +4,11 @@ use aws_lc_rs::digest;
 
 use super::context::Ca;
 use super::refusal::{Kind, Refusal, dns_detail};
-use crate::fetch::alpn::Greeting;
+use crate::fetch::alpn::HandshakeOutcome;
 use crate::fetch::outcome::{FetchError, Hop};
 use crate::model::Identifier;
 use crate::model::cause::Symptom;
-use crate::model::observation::Shown;
+use crate::model::observation::PresentedCertificate;
 use crate::model::text::hex;
 
 /// Digits of base32 (RFC 4648 §6), in lower case.
@@ -31,7 +31,7 @@ pub(super) async fn handshake(
     identifier: &Identifier,
     key_authorization: &str,
 ) -> (Vec<Hop>, Result<(), Refusal>) {
-    let Greeting { address, result } = ca.look.greet(identifier).await;
+    let HandshakeOutcome { address, result } = ca.look.greet(identifier).await;
     let hop = Hop { url: format!("https://{identifier}/"), address, status: None };
     let judged = match result {
         Ok(said) if said.protocol != "acme-tls/1" => Err(Refusal::new(
@@ -51,7 +51,7 @@ pub(super) async fn handshake(
 }
 
 fn judge(
-    certificate: &Shown,
+    certificate: &PresentedCertificate,
     identifier: &Identifier,
     key_authorization: &str,
 ) -> Result<(), Refusal> {
@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn only_the_right_certificate_is_taken() {
-        let check = |change: fn(&mut Shown), expected: Option<&str>| {
+        let check = |change: fn(&mut PresentedCertificate), expected: Option<&str>| {
             // The digest of the empty text.
             let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
             let digest = digest.to_owned();
-            let mut shown = Shown {
+            let mut shown = PresentedCertificate {
                 subject: String::new(),
                 self_signed: true,
                 names: vec!["a.example".to_owned()],

@@ -18,18 +18,18 @@ use crate::dns::LookupError;
 use crate::fetch::outcome::{FetchError, Fetched, Hop, HttpReply};
 use crate::model::Identifier;
 use crate::model::cause::Symptom;
-use crate::model::persist::{Demand, Persist};
+use crate::model::persist::{Persist, RecordRequirements};
 
 /// Validates a challenge once, and settles the authorization for good.
 pub(super) async fn validate(ca: Arc<Ca>, id: Id, method: Method, thumbprint: String) {
     tokio::time::sleep(ca.config.validation_delay).await;
-    if let Some(validation) = look(&ca, id, method, thumbprint).await {
+    if let Some(validation) = probe(&ca, id, method, thumbprint).await {
         conclude(&ca, id, validation);
     }
 }
 
 /// Validates a challenge once, and settles nothing; `None` if the authorization is gone.
-pub(super) async fn look(
+pub(super) async fn probe(
     ca: &Ca,
     id: Id,
     method: Method,
@@ -105,7 +105,8 @@ async fn persistent_record(
     };
     let issuer_domain_names = ca.config.issuer_domain_names();
     let persist = Persist { issuer_domain_names, account_uris: vec![account_url] };
-    let demand = Demand { persist: &persist, wildcard: name.is_wildcard(), now: ca.now() };
+    let demand =
+        RecordRequirements { persist: &persist, wildcard: name.is_wildcard(), now: ca.now() };
     let owner = format!("_validation-persist.{}", name.base());
     let found = ca.look.texts(&format!("{owner}.")).await;
     judge_texts(&owner, found, |text| demand.is_met_by(text))
@@ -233,7 +234,7 @@ fn unfit(reply: &HttpReply, body: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dns::Why;
+    use crate::dns::LookupFailure;
 
     const URL: &str = "http://www.bed.test/.well-known/acme-challenge/token";
 
@@ -342,7 +343,7 @@ mod tests {
         let detail = "DNS problem: NXDOMAIN looking up TXT for _acme-challenge.bed.test - \
                       check that a DNS record exists for this domain";
         check(Err(LookupError::NoSuchName { name: name() }), Some(("dns", detail)));
-        let why = Why::Answered { code: "SERVFAIL".to_owned(), target: None };
+        let why = LookupFailure::Answered { code: "SERVFAIL".to_owned(), target: None };
         let detail = "DNS problem: SERVFAIL looking up TXT for _acme-challenge.bed.test - \
                       the domain's nameservers may be malfunctioning";
         check(Err(LookupError::Failed { name: name(), why }), Some(("dns", detail)));

@@ -14,7 +14,7 @@ use super::issuance::IssuingAuthority;
 use super::orders::order_url;
 use super::protocol;
 use super::state::Status;
-use crate::surroundings::Surroundings;
+use crate::surroundings::Environment;
 
 /// CA without a socket; its work in the background ends when this value is dropped.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl CalledCa {
         (config, base): (Config, &str),
         behaviours: &[RequestedBehaviour],
         look: Arc<dyn Look>,
-        surroundings: Surroundings,
+        surroundings: Environment,
     ) -> io::Result<Self> {
         let authority = IssuingAuthority::new(surroundings.clone()).map_err(io::Error::other)?;
         let stop = CancellationToken::new();

@@ -34,10 +34,10 @@ use crate::commands::{
 use crate::context::flags::global::GlobalArgs;
 use crate::context::flags::report::{ReportChoice, ReportPlace};
 use crate::context::flags::{connection, lease};
-use crate::hints::arguments::PLACES;
+use crate::hints::arguments::CLUSTER_ARGUMENTS;
 use crate::hints::invocation::{self, PLUGIN, variable};
-use crate::input::FOR_MANIFESTS;
-use crate::input::quick::{FOR_KEYS, FOR_NAMES};
+use crate::input::MANIFEST_FLAGS;
+use crate::input::quick::{KEY_FLAGS, NAME_FLAGS};
 use crate::issue::flags::solver_pods;
 use crate::print::format::Format;
 
@@ -184,21 +184,21 @@ fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
     cli.global.format = format_asked_for(&matches);
     cli.global.reports = reports_asked_for(&matches);
     match chosen(&matches) {
-        Chosen::Local => {
+        ChosenPlace::Local => {
             if let Some(flag) = idle(&command(), &matches) {
                 return Err(conflict(idle_message(&flag, matches.value_source("local"))));
             }
             cli.global.cluster = cli.global.cluster.without_place();
         }
-        Chosen::Cluster => cli.global.local = None,
-        Chosen::Both(flag) => {
+        ChosenPlace::Cluster => cli.global.local = None,
+        ChosenPlace::Both(flag) => {
             let current = invocation::current();
             let (local, flag) = (current.named("local"), current.named(flag));
             return Err(conflict(format!(
                 "{local} cannot be used with {flag}: one names this machine, the other a cluster"
             )));
         }
-        Chosen::Either => {}
+        ChosenPlace::Either => {}
     }
     describe_misplaced(&matches).map_or(Ok(cli), |message| Err(conflict(message)))
 }
@@ -236,7 +236,7 @@ fn reports_asked_for(matches: &ArgMatches) -> Option<Vec<ReportChoice>> {
 
 /// Place of the resources, as far as the command line names a place.
 #[derive(Debug, PartialEq, Eq)]
-enum Chosen {
+enum ChosenPlace {
     /// On this machine.
     Local,
     /// In a cluster.
@@ -248,16 +248,17 @@ enum Chosen {
 }
 
 /// Returns the place that the flags name; a typed flag beats an environment form.
-fn chosen(matches: &ArgMatches) -> Chosen {
+fn chosen(matches: &ArgMatches) -> ChosenPlace {
     let given = |id: &str| matches.value_source(id);
-    let strongest = PLACES.into_iter().filter_map(|(id, flag)| Some((given(id)?, flag))).max();
+    let strongest =
+        CLUSTER_ARGUMENTS.into_iter().filter_map(|(id, flag)| Some((given(id)?, flag))).max();
     match (given("local"), strongest) {
-        (None, None) => Chosen::Either,
-        (Some(_), None) => Chosen::Local,
-        (None, Some(_)) => Chosen::Cluster,
-        (Some(local), Some((cluster, _))) if local > cluster => Chosen::Local,
-        (Some(local), Some((cluster, _))) if local < cluster => Chosen::Cluster,
-        (Some(_), Some((_, flag))) => Chosen::Both(flag),
+        (None, None) => ChosenPlace::Either,
+        (Some(_), None) => ChosenPlace::Local,
+        (None, Some(_)) => ChosenPlace::Cluster,
+        (Some(local), Some((cluster, _))) if local > cluster => ChosenPlace::Local,
+        (Some(local), Some((cluster, _))) if local < cluster => ChosenPlace::Cluster,
+        (Some(_), Some((_, flag))) => ChosenPlace::Both(flag),
     }
 }
 
@@ -287,10 +288,10 @@ fn describe_misplaced(matches: &ArgMatches) -> Option<String> {
     let is_typed =
         |id: &str| is_given(id) && matches.value_source(id) == Some(ValueSource::CommandLine);
     let rules: &[_] = match (is_given("files"), is_given("domain"), is_given("csr")) {
-        (true, false, false) => &[("-f", "--domain", &FOR_NAMES[..])],
-        (false, true, false) => &[("--domain", "-f", &FOR_MANIFESTS[..])],
+        (true, false, false) => &[("-f", "--domain", &NAME_FLAGS[..])],
+        (false, true, false) => &[("--domain", "-f", &MANIFEST_FLAGS[..])],
         (false, false, true) => {
-            &[("--csr", "-f", &FOR_MANIFESTS[..]), ("--csr", "--domain", &FOR_KEYS[..])]
+            &[("--csr", "-f", &MANIFEST_FLAGS[..]), ("--csr", "--domain", &KEY_FLAGS[..])]
         }
         _ => return None,
     };

@@ -11,7 +11,7 @@ use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::input::selector::LabelSelector;
 use crate::input::target::{self, Targets};
 use crate::input::{completers, lookup};
-use crate::known::Known;
+use crate::known::StoredFinding;
 use crate::model::{Event, Key, Kind, Record};
 use crate::print::{Printer, describe};
 use crate::store::error::StoreError;
@@ -81,7 +81,7 @@ async fn say_causes(store: &Arc<dyn Store>, printer: &Printer, shown: &[Record],
     }
     let mut said: Vec<String> = Vec::new();
     for record in shown {
-        let Some(known) = Known::of(store, &record.key, now).await else { continue };
+        let Some(known) = StoredFinding::of(store, &record.key, now).await else { continue };
         let line = known.line();
         if !said.contains(&line) {
             printer.note(&line);

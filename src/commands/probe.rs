@@ -9,7 +9,7 @@ use crate::context::failure::Failure;
 use crate::context::flags::look::LookArgs;
 use crate::context::flags::output::OutputArgs;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::model::observation::{Observation, Seen};
+use crate::model::observation::{CheckResult, Observation};
 use crate::probes::http::HttpProbe;
 
 /// Maximum number of bytes of a termination message that a kubelet keeps.
@@ -56,12 +56,13 @@ fn report_line(mut observation: Observation) -> String {
     observation.hops.drain(..observation.hops.len().saturating_sub(1));
     observation.hops.iter_mut().for_each(|hop| cut(&mut hop.url));
     match &mut observation.seen {
-        Seen::Redirect { to, why } => {
+        CheckResult::Redirect { to, why } => {
             cut(to);
             cut(why);
         }
-        Seen::Nothing { why, .. } | Seen::NoLook { why, .. } => cut(why),
-        Seen::Handshake { .. } | Seen::Reply { .. } | Seen::Records { .. } => {}
+        CheckResult::Nothing { why, .. } | CheckResult::NoLook { why, .. } => cut(why),
+        CheckResult::Handshake { .. } | CheckResult::Reply { .. } | CheckResult::Records { .. } => {
+        }
     }
     serde_json::to_string(&observation).unwrap_or_default()
 }
@@ -83,12 +84,12 @@ mod tests {
             at: Timestamp::UNIX_EPOCH,
             url: "http://www.example.com/".to_owned(),
             hops: vec![hop; 10],
-            seen: Seen::Redirect { to: long, why },
+            seen: CheckResult::Redirect { to: long, why },
         };
         let read: Observation = serde_json::from_str(&report_line(seen.clone())).unwrap();
         assert!(report_line(seen.clone()).len() <= MAX_MESSAGE_BYTES);
         assert_eq!((read.hops.len(), &read.url), (1, &seen.url));
-        seen.seen = Seen::Reply {
+        seen.seen = CheckResult::Reply {
             status: 200,
             body: "\u{1}".repeat(128),
             truncated: true,

@@ -17,7 +17,7 @@ use crate::model::{Challenge, Kind, ObjectName, Time};
 use crate::print::Printer;
 use crate::print::age::age;
 use crate::print::table::{Headers, NONE, Table};
-use crate::reconcile::schedule::{self, Limits, Plan, Queued, Waits};
+use crate::reconcile::schedule::{self, Limits, Obstacle, Plan, Queued};
 use crate::store::Scope;
 use crate::store::resources::Resources;
 
@@ -94,7 +94,7 @@ fn conclude(printer: &Printer, all: &[Slot<'_>], shown: usize, limits: Limits, d
     let slots = limits.max_in_flight;
     printer.note(&format!("{running} of {slots} slots taken, {queued} queued{elsewhere}"));
     if !driven && !all.is_empty() {
-        printer.note(lead::NOBODY_DRIVES);
+        printer.note(lead::NO_CONTROLLER);
     }
 }
 
@@ -126,7 +126,7 @@ fn slots<'a>(challenges: &'a [Challenge], plan: Plan<'a>) -> Vec<Slot<'a>> {
     let next = admitted.into_iter().map(|challenge| Slot {
         challenge,
         place: SlotState::Queued(None),
-        waits: Wait::Queue(Waits::Nothing),
+        waits: Wait::Queue(Obstacle::Nothing),
     });
     let queue = queue.into_iter().map(|Queued { challenge, position, waits }| Slot {
         challenge,
@@ -180,8 +180,8 @@ fn report(slots: &[&Slot<'_>], limits: Limits, running: usize, now: Timestamp) -
         let ObjectName { namespace, name } = slot.name();
         let mut waits_for = json!({ "text": slot.waits.to_string() });
         match &slot.waits {
-            Wait::Queue(Waits::Slot { .. }) => waits_for["kind"] = "Slot".into(),
-            Wait::Queue(Waits::Lock { holder }) => {
+            Wait::Queue(Obstacle::Slot { .. }) => waits_for["kind"] = "Slot".into(),
+            Wait::Queue(Obstacle::Lock { holder }) => {
                 waits_for["kind"] = "Challenge".into();
                 waits_for["namespace"] = holder.namespace.as_str().into();
                 waits_for["name"] = holder.name.as_str().into();

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::solvers::http01::single::{self, Single};
+use crate::solvers::http01::single::{self, SolverPodServer};
 
 /// Flags of `solve`.
 #[derive(Clone, Debug, clap::Args)]
@@ -49,7 +49,7 @@ pub async fn run(args: SolveArgs, context: &mut Context) -> Result<(), Failure> 
     let printer = context.printer(&OutputArgs::default());
     printer.note(&format!("answering for {domain} on port {listen_port}"));
     let stop = CancellationToken::new();
-    let serving = Single { domain, token, key }.serve(listener, stop.clone());
+    let serving = SolverPodServer { domain, token, key }.serve(listener, stop.clone());
     let interrupted = context.interrupted();
     let stopping = async {
         interrupted.wait().await;

@@ -46,7 +46,7 @@ pub async fn run(args: TimelineArgs, context: &mut Context) -> Result<(), Failur
         printer.timeline((&subject, namespace), &entries, awaited.as_deref(), now)?;
     }
     if people && awaited.is_some() && !lead::is_driven(context).await? {
-        printer.note(lead::NOBODY_DRIVES);
+        printer.note(lead::NO_CONTROLLER);
     }
     Ok(())
 }

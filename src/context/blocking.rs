@@ -9,7 +9,7 @@ use crate::diagnosis::verdict::failure_kind::FailureKind;
 
 /// Reason why file work has not ended.
 #[derive(Debug)]
-pub enum Left {
+pub enum Unfinished {
     /// A signal came, and the work went on.
     Signal(FailureKind),
     /// The work panicked.
@@ -24,17 +24,17 @@ pub async fn aside<T: Send + 'static>(
     interrupted: &Interrupted,
     grace: Duration,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Left> {
+) -> Result<T, Unfinished> {
     let mut work = spawn_blocking(work);
     let ended = tokio::select! {
         biased;
         ended = &mut work => ended,
         kind = interrupted.wait() => match tokio::time::timeout(grace, work).await {
             Ok(ended) => ended,
-            Err(_) => return Err(Left::Signal(kind)),
+            Err(_) => return Err(Unfinished::Signal(kind)),
         },
     };
-    ended.map_err(|_| Left::Panic)
+    ended.map_err(|_| Unfinished::Panic)
 }
 
 /// Signal that asked this process to end, if any.
@@ -92,7 +92,7 @@ mod tests {
             let waiting = aside(&interrupted, Duration::from_millis(1), move || ended.recv());
             let (left, ()) = tokio::join!(waiting, async move { token.cancel() });
             let kind = if system { FailureKind::Terminated } else { FailureKind::Interrupted };
-            assert!(matches!(left, Err(Left::Signal(of)) if of == kind), "{left:?}");
+            assert!(matches!(left, Err(Unfinished::Signal(of)) if of == kind), "{left:?}");
             drop(end);
         }
     }

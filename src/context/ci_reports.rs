@@ -21,7 +21,7 @@ use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::order_report::{InputFault, OrderReport};
 use crate::print::Printer;
 use crate::print::report::{FoundCause, PipelinePage, github, junit, markdown, sarif};
-use crate::print::talk::Tone;
+use crate::print::talk::MessageForm;
 use crate::store::folder::explain;
 
 /// Reports of a command, and the facts for the reports.
@@ -180,7 +180,7 @@ impl PipelineReports {
     pub async fn write(
         &self,
         ended: &Result<(), Failure>,
-        (printer, tone): (&mut Printer, Tone),
+        (printer, tone): (&mut Printer, MessageForm),
         interrupted: &Interrupted,
     ) -> Result<(), Failure> {
         if !self.are_wanted() {
@@ -227,7 +227,7 @@ impl PipelineReports {
             let mut file = OpenOptions::new().create(true).append(true).open(&summary)?;
             file.write_all((page + "\n").as_bytes())
         };
-        let why = match aside(interrupted, output_files::GRACE, add).await {
+        let why = match aside(interrupted, output_files::FILE_WORK_GRACE, add).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => explain(&error),
             Err(_) => "its file system does not answer".to_owned(),
@@ -281,7 +281,7 @@ fn is_empty(report: &OrderReport) -> bool {
     report.certificates.is_empty() && report.issuers.is_empty()
 }
 
-fn render(page: &PipelinePage, form: ReportForm, tone: Tone) -> String {
+fn render(page: &PipelinePage, form: ReportForm, tone: MessageForm) -> String {
     match form {
         ReportForm::Github => github::commands(page, !tone.quiet),
         ReportForm::Junit => junit::document(page),

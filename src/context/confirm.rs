@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::time::Duration;
 
 use super::Context;
-use super::blocking::{Left, aside};
+use super::blocking::{Unfinished, aside};
 use super::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 
@@ -37,8 +37,8 @@ pub async fn confirm(args: ConfirmArgs, what: &str, context: &Context) -> Result
     };
     let answer = match aside(context.interrupted(), Duration::ZERO, read).await {
         Ok(answer) => answer.unwrap_or_default(),
-        Err(Left::Signal(kind)) => return Err(Failure::silent(kind)),
-        Err(Left::Panic) => String::new(),
+        Err(Unfinished::Signal(kind)) => return Err(Failure::silent(kind)),
+        Err(Unfinished::Panic) => String::new(),
     };
     if matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
         return Ok(());

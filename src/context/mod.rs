@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use self::blocking::{Interrupted, Left, aside};
+use self::blocking::{Interrupted, Unfinished, aside};
 use self::ci_reports::PipelineReports;
 use self::failure::Failure;
 use self::flags::global::GlobalArgs;
@@ -26,7 +26,7 @@ use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::print::colour::{Colour, Colours};
 use crate::print::format::Format;
 use crate::print::table::Headers;
-use crate::print::talk::Talk;
+use crate::print::talk::MessageStream;
 use crate::print::{Printer, terminal};
 use crate::store::Store;
 use crate::store::cluster::lease::ClusterGuard;
@@ -41,7 +41,7 @@ use crate::store::mirror::Mirror;
 pub struct Context {
     /// Flags of every command.
     pub global: GlobalArgs,
-    talk: Talk,
+    talk: MessageStream,
     colours: Colours,
     interrupted: Interrupted,
     cluster: Option<ClusterStore>,
@@ -66,7 +66,12 @@ impl Write for Product {
 
 impl Context {
     /// Makes the context of a command with these flags; no cluster is connected yet.
-    pub fn new(global: GlobalArgs, talk: Talk, colours: Colours, interrupted: Interrupted) -> Self {
+    pub fn new(
+        global: GlobalArgs,
+        talk: MessageStream,
+        colours: Colours,
+        interrupted: Interrupted,
+    ) -> Self {
         let (cluster, lease, has_printed) = (None, Mutex::default(), Arc::default());
         let reports = PipelineReports::default();
         Self { global, talk, colours, interrupted, cluster, lease, has_printed, reports }
@@ -124,7 +129,7 @@ impl Context {
     }
 
     /// Returns the writer of messages to standard error.
-    pub fn talk(&self) -> Talk {
+    pub fn talk(&self) -> MessageStream {
         self.talk.clone()
     }
 
@@ -250,7 +255,7 @@ impl Context {
     /// Fails if no store is chosen, the store cannot be used, or its folder has no local state.
     pub async fn existing_store(&self) -> Result<Arc<dyn Store>, Failure> {
         match self.absent_state()? {
-            Some(folder) => Err(Failure::usage(no_state_in(&folder)).hint(OTHER_FOLDER)),
+            Some(folder) => Err(Failure::usage(no_state_in(&folder)).hint(OTHER_FOLDER_HINT)),
             None => self.store(Access::ReadOnly).await,
         }
     }
@@ -325,9 +330,9 @@ pub async fn open(
     // Another process may hold the database, and a disk may not answer.
     match aside(interrupted, Duration::ZERO, move || LocalStore::open(&folder, access)).await {
         Ok(store) => Ok(Arc::new(store?)),
-        Err(Left::Signal(kind)) if access == Access::ReadOnly => Err(Failure::silent(kind)),
-        Err(Left::Signal(kind)) => Err(Failure::interrupted(kind)),
-        Err(Left::Panic) => {
+        Err(Unfinished::Signal(kind)) if access == Access::ReadOnly => Err(Failure::silent(kind)),
+        Err(Unfinished::Signal(kind)) => Err(Failure::interrupted(kind)),
+        Err(Unfinished::Panic) => {
             Err(Failure::new(FailureKind::Unexpected, "opening the store panicked"))
         }
     }
@@ -346,7 +351,8 @@ fn default_folder() -> Result<PathBuf, Failure> {
 }
 
 /// Hint for a folder without local state.
-pub const OTHER_FOLDER: &str = "name the folder that the Certificates were ordered in, --local=DIR";
+pub const OTHER_FOLDER_HINT: &str =
+    "name the folder that the Certificates were ordered in, --local=DIR";
 
 /// Returns the message for a folder without local state.
 pub fn no_state_in(folder: &Path) -> String {

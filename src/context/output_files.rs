@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::blocking::{Interrupted, Left, aside};
+use super::blocking::{Interrupted, Unfinished, aside};
 use super::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::disk::{self, Durability, Folder, Links, Readers};
+use crate::disk::{self, Durability, FileAccess, Folder, Links};
 use crate::hints::invocation::quoted;
 use crate::store::folder::explain;
 
 /// Longest wait for file work, which a file system nearly always does at once.
 const FILE_SYSTEM_TIMEOUT: Duration = Duration::from_mins(1);
 /// Longest wait for file work after a signal: a pair of files should not be left half written.
-pub const GRACE: Duration = Duration::from_secs(1);
+pub const FILE_WORK_GRACE: Duration = Duration::from_secs(1);
 
 /// Writes a file that anybody may read.
 ///
@@ -39,7 +39,7 @@ pub async fn write_text(path: &Path, text: &str, interrupted: &Interrupted) -> R
                 return Ok(());
             }
             let draft = draft_name(name);
-            folder.replace(name, &draft, &text, Readers::Permitted, Durability::Lasting)
+            folder.replace(name, &draft, &text, FileAccess::Permitted, Durability::Lasting)
         };
         replaced().map_err(|error| fail(&here, &error))
     })
@@ -83,12 +83,14 @@ pub async fn on_disk<T: Send + 'static>(
     interrupted: &Interrupted,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    let (kind, why) = match timeout(FILE_SYSTEM_TIMEOUT, aside(interrupted, GRACE, work)).await {
+    let (kind, why) = match timeout(FILE_SYSTEM_TIMEOUT, aside(interrupted, FILE_WORK_GRACE, work))
+        .await
+    {
         Ok(Ok(done)) => return done,
-        Ok(Err(Left::Signal(kind))) => {
+        Ok(Err(Unfinished::Signal(kind))) => {
             (kind, "interrupted while its file system does not answer".to_owned())
         }
-        Ok(Err(Left::Panic)) => (FailureKind::Unexpected, "the program failed".to_owned()),
+        Ok(Err(Unfinished::Panic)) => (FailureKind::Unexpected, "the program failed".to_owned()),
         Err(_) => {
             let why =
                 format!("its file system has not answered for {} s", FILE_SYSTEM_TIMEOUT.as_secs());

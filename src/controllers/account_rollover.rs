@@ -5,7 +5,9 @@
 //! The Issuer's controller or a person's command resumes by the same function; several at once come to the same end.
 
 use super::ReconcileError;
-use super::accounts::{Accounts, NEXT, account_key, acme_of, beside, key_in_secret, shown};
+use super::accounts::{
+    Accounts, NEXT_KEY_SUFFIX, account_key, acme_of, beside, key_in_secret, shown,
+};
 use crate::acme::error::{AcmeError, Retry};
 use crate::acme::{AccountKey, Registration};
 use crate::model::issuer::{AcmeIssuer, AcmeIssuerStatus};
@@ -43,7 +45,7 @@ pub fn with_next_key(
 ) -> Result<Secret, String> {
     let pem = next.to_pem().map_err(|error| error.to_string())?;
     let mut changed = secret.clone();
-    changed.data.insert(beside(acme, NEXT), Blob(pem.as_bytes().to_vec()));
+    changed.data.insert(beside(acme, NEXT_KEY_SUFFIX), Blob(pem.as_bytes().to_vec()));
     Ok(changed)
 }
 
@@ -67,11 +69,13 @@ impl Accounts {
         let acme = acme_of(issuer)?;
         let name = &acme.private_key_secret_ref.name;
         let Some(secret) = self.secret(issuer, name).await? else { return Ok(Abandonment::Idle) };
-        let Some(pem) = secret.value(&beside(acme, NEXT)) else { return Ok(Abandonment::Idle) };
+        let Some(pem) = secret.value(&beside(acme, NEXT_KEY_SUFFIX)) else {
+            return Ok(Abandonment::Idle);
+        };
         let Ok(next) = AccountKey::from_pem(pem) else {
             // An unparsable key cannot have been accepted by a CA.
             let mut changed = secret.clone();
-            changed.data.remove(&beside(acme, NEXT));
+            changed.data.remove(&beside(acme, NEXT_KEY_SUFFIX));
             let secrets = self.secrets().clone().written_by(issuer::writer(issuer));
             secrets.replace(&changed).await?;
             return Ok(Abandonment::Abandoned);
@@ -99,7 +103,9 @@ impl Accounts {
         let acme = acme_of(issuer)?;
         let name = &acme.private_key_secret_ref.name;
         let Some(secret) = self.secret(issuer, name).await? else { return Ok(RolloverEnd::Idle) };
-        let Some(pem) = secret.value(&beside(acme, NEXT)) else { return Ok(RolloverEnd::Idle) };
+        let Some(pem) = secret.value(&beside(acme, NEXT_KEY_SUFFIX)) else {
+            return Ok(RolloverEnd::Idle);
+        };
         let unusable = |why: String| {
             ReconcileError::Missing(format!("account key of {}: {why}", shown(issuer)))
         };
@@ -149,7 +155,7 @@ impl Accounts {
     /// Replaces the old key with the new one, unless that is done already.
     async fn promote(&self, issuer: &Issuer, next: &AccountKey) -> Result<(), ReconcileError> {
         let acme = acme_of(issuer)?;
-        let (place, beside) = (key_in_secret(acme), beside(acme, NEXT));
+        let (place, beside) = (key_in_secret(acme), beside(acme, NEXT_KEY_SUFFIX));
         self.change_secret(issuer, next, |secret| {
             let pem = secret.data.remove(&beside);
             secret.data.extend(pem.map(|pem| (place.clone(), pem)));
@@ -166,7 +172,7 @@ impl Accounts {
     ) -> Result<(), ReconcileError> {
         let acme = acme_of(issuer)?;
         self.change_secret(issuer, next, |secret| {
-            let pem = secret.data.remove(&beside(acme, NEXT));
+            let pem = secret.data.remove(&beside(acme, NEXT_KEY_SUFFIX));
             secret.data.extend(pem.and_then(|pem| Some((beside(acme, word?), pem))));
         })
         .await
@@ -187,7 +193,7 @@ impl Accounts {
             else {
                 return Ok(());
             };
-            let waiting = secret.value(&beside(acme, NEXT)).map(AccountKey::from_pem);
+            let waiting = secret.value(&beside(acme, NEXT_KEY_SUFFIX)).map(AccountKey::from_pem);
             let is_it = matches!(waiting, Some(Ok(key)) if key.hash() == next.hash());
             if !is_it {
                 return Ok(());

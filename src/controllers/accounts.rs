@@ -23,7 +23,7 @@ use crate::store::resources::Resources;
 /// Default key in the account Secret, for an Issuer that names none.
 const DEFAULT_KEY: &str = "tls.key";
 /// Suffix for the new account key that is to replace the one in place.
-pub(super) const NEXT: &str = "next";
+pub(super) const NEXT_KEY_SUFFIX: &str = "next";
 
 /// Time in which a second loss of an account means that the CA will not remember it.
 const REREGISTRATION_PERIOD: SignedDuration = SignedDuration::from_secs(60);
@@ -269,7 +269,7 @@ pub(super) fn beside(acme: &AcmeIssuer, word: &str) -> String {
 
 /// Returns whether an account key is to be replaced by a new one that stands beside it.
 pub fn is_being_changed(acme: &AcmeIssuer, secret: &Secret) -> bool {
-    secret.value(&beside(acme, NEXT)).is_some()
+    secret.value(&beside(acme, NEXT_KEY_SUFFIX)).is_some()
 }
 
 /// Reads the account key from its Secret.

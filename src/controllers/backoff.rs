@@ -6,7 +6,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::ReconcileError;
-use super::work_queue::{Heard, SHORT_PAUSE};
+use super::work_queue::{News, SHORT_PAUSE};
 use crate::acme::error::Retry;
 
 /// Pause before another try at an obstacle that only a person can remove.
@@ -26,16 +26,16 @@ const PAUSE_MAX: SignedDuration = SignedDuration::from_secs(30);
 pub(super) fn next_try(
     error: &ReconcileError,
     tries: u32,
-    heard: Heard,
+    heard: News,
     now: Timestamp,
 ) -> Timestamp {
     match error.retry() {
         // The deletion of an object does not wait until the CA can be asked again.
-        _ if heard == Heard::Wish => now,
+        _ if heard == News::Wish => now,
         Retry::At(at) => at.max(now + NAMED_PAUSE_MIN),
         Retry::Backoff => now + doubling(SHORT_PAUSE, tries),
         // A change during the reconcile may be what was missing, or a reaction to it; each reconcile may change it.
-        Retry::Never if heard > Heard::Nothing => now + doubling(SHORT_PAUSE, tries),
+        Retry::Never if heard > News::Nothing => now + doubling(SHORT_PAUSE, tries),
         // A person may mend what causes no change here: a name in DNS, the server itself.
         Retry::Never => match error {
             ReconcileError::Solve(_)
@@ -82,9 +82,9 @@ mod tests {
         let denied = ClusterFault::Forbidden { verb: "update", resource, namespace: None, said };
         let error = ReconcileError::Store(denied.into());
         let pause = |heard, tries| (next_try(&error, tries, heard, at(0)) - at(0)).get_seconds();
-        assert_eq!([1, 2, 9].map(|tries| pause(Heard::Progress, tries)), [1, 2, 30]);
-        assert_eq!(pause(Heard::Wish, 9), 0);
-        assert_eq!(pause(Heard::Nothing, 9), 30);
+        assert_eq!([1, 2, 9].map(|tries| pause(News::Progress, tries)), [1, 2, 30]);
+        assert_eq!(pause(News::Wish, 9), 0);
+        assert_eq!(pause(News::Nothing, 9), 30);
     }
 
     #[test]

@@ -14,12 +14,12 @@ use crate::store::Store;
 
 /// Puts answers up and takes them down, and records that as controllers do, for the next controller to go on from.
 #[derive(Debug)]
-pub struct Answering {
+pub struct ManualAnswer {
     challenges: ChallengeRecords,
     solver: Arc<dyn Solver>,
 }
 
-impl Answering {
+impl ManualAnswer {
     /// Builds the value with this solver.
     pub fn new(store: &Arc<dyn Store>, solver: Arc<dyn Solver>) -> Self {
         Self { challenges: ChallengeRecords::new(Recorder::new(Arc::clone(store))), solver }

@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::blocking::KeysAside;
-use super::neighbours::Neighbours;
+use super::neighbours::CertificateSurroundings;
 use super::recorder::Recorder;
 use super::renewal_inquiry::RenewalInquiry;
 use super::secret_builder::Builder;
 use super::secret_writer::SecretWriter;
-use super::{Controller, ReconcileError, Stopped, facts, name_conflict, secret_builder};
+use super::{Controller, ReconcileError, ReconcileFailure, facts, name_conflict, secret_builder};
 use crate::acme::{KeyError, KeyMaker, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
 use crate::model::event::source;
@@ -60,7 +60,7 @@ pub struct CertificateController {
     next_keys: Resources<Secret>,
     pub(super) secrets: Resources<Secret>,
     writer: SecretWriter,
-    pub(super) neighbours: Neighbours,
+    pub(super) neighbours: CertificateSurroundings,
     /// Inquiry that asks CAs when to renew; without one no CA is asked.
     pub(super) inquiry: Option<RenewalInquiry>,
     pub(super) recorder: Recorder,
@@ -79,7 +79,7 @@ impl CertificateController {
             next_keys: Resources::new(store.clone(), Kind::Secret).written_by(source::KEY_MANAGER),
             secrets: Resources::new(store.clone(), Kind::Secret).written_by(source::ISSUING),
             writer: SecretWriter::new(&recorder),
-            neighbours: Neighbours::new(store),
+            neighbours: CertificateSurroundings::new(store),
             inquiry: None,
             recorder,
             keys: Arc::new(KeysAside),
@@ -366,7 +366,7 @@ impl Controller for CertificateController {
         }
     }
 
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileFailure> {
         let Some(certificate) = self.certificates.get_known(&key.name).await? else {
             self.neighbours.forget(&key.name);
             // A new Certificate of this name may have been reported in between.

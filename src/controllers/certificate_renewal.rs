@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ReconcileError;
 use super::certificate::CertificateController;
-use super::renewal_inquiry::{Asked, is_unwanted};
+use super::renewal_inquiry::{InquiryResult, is_unwanted};
 use crate::model::{Certificate, ObjectName, Secret};
 use crate::reconcile::certificate::types::{Action, Observed, Outcome};
 use crate::reconcile::{Wake, certificate};
@@ -59,14 +59,18 @@ impl CertificateController {
         let store = self.recorder.store();
         let asked = match inquiry.ask(store, certificate, (id, interval), now).await {
             // Without permission to read the issuer, the renewal goes on as if there were none.
-            Err(error) if error.lacks_permission() => Asked::Nobody,
+            Err(error) if error.lacks_permission() => InquiryResult::Nobody,
             asked => asked?,
         };
         let outcome = match asked {
-            Asked::Answered(answer) => Outcome::RenewalAsked(Box::new(leaf.clone()), answer),
-            Asked::NotWanted if observed.suggestion.is_some() => Outcome::RenewalNotAsked,
-            Asked::Nobody | Asked::NotWanted => return Ok(wake.or_at(now + interval.0)),
-            Asked::Later(at) => return Ok(wake.or_at(at)),
+            InquiryResult::Answered(answer) => {
+                Outcome::RenewalAsked(Box::new(leaf.clone()), answer)
+            }
+            InquiryResult::NotWanted if observed.suggestion.is_some() => Outcome::RenewalNotAsked,
+            InquiryResult::Nobody | InquiryResult::NotWanted => {
+                return Ok(wake.or_at(now + interval.0));
+            }
+            InquiryResult::Later(at) => return Ok(wake.or_at(at)),
         };
         self.carry_out(certificate, secret, Action::Conclude(outcome), now).await?;
         Ok(Wake::Now)

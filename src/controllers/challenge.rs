@@ -18,7 +18,7 @@ use super::resolver_cache::{Published, ResolverCache};
 use super::self_check::self_check;
 use super::solver_set::SolverSet;
 use super::validations::Validations;
-use super::{Clock, Controller, ReconcileError, Stopped, is_by_record};
+use super::{Clock, Controller, ReconcileError, ReconcileFailure, is_by_record};
 use crate::model::acme_server::AcmeServer;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Answer, Challenge, Identifier, Key, Kind, ObjectName, Order, Record, State};
@@ -141,7 +141,11 @@ impl ChallengeController {
                 Action::Defer(why) => Outcome::Deferred(why),
                 Action::HoldBack(lingering) => Outcome::HeldBack(lingering),
                 Action::Accept => {
-                    self.looks.told(challenge, std::mem::take(&mut published), self.clock.now());
+                    self.looks.record_acceptance(
+                        challenge,
+                        std::mem::take(&mut published),
+                        self.clock.now(),
+                    );
                     self.accept(challenge).await?
                 }
                 Action::Adopt => Outcome::Accepted(SeenChallenge::default()),
@@ -363,7 +367,7 @@ impl Controller for ChallengeController {
         Ok(challenges.iter().map(|c| Key::new(Kind::Challenge, c.name())).collect())
     }
 
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileFailure> {
         let Some(challenge) = self.challenges.resources.get_known(&key.name).await? else {
             self.awaited.forget(&key.name);
             self.validations.forget(&key.name);

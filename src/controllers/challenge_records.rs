@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::recorder::Recorder;
-use crate::model::cause::{Cause, Sighting};
+use crate::model::cause::{Cause, CheckFinding};
 use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
 use crate::model::event::source;
 use crate::model::memory::{Holder, Memory};
@@ -95,7 +95,7 @@ pub(super) fn present_failed(error: &SolveError) -> Outcome {
     let cause = match error.remedy.as_deref() {
         _ if error.refusal.is_some() => refused(error),
         Some(Remedy::Ingress { .. }) => Some(Cause::NoIngress),
-        Some(Remedy::Zone(symptom)) => Some(Cause::Seen(Sighting::from(*symptom))),
+        Some(Remedy::Zone(symptom)) => Some(Cause::Seen(CheckFinding::from(*symptom))),
         Some(Remedy::Store(refusal)) => match **refusal {
             StoreError::Denied { guard, .. } => Some(Cause::Denied(guard)),
             StoreError::Cluster(ref fault) => fault.guard().map(Cause::Denied),

@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::Value;
 
-use super::work_queue::Heard;
+use super::work_queue::News;
 use crate::model::memory::is_ours;
 use crate::model::{Key, Kind, Record};
 
@@ -28,18 +28,18 @@ struct Digests {
 impl ChangeFilter {
     /// Remembers the object; returns the kind of news, which is nothing if only the reason of a Challenge or an Order
     /// has changed.
-    pub(super) fn news(&mut self, record: &Record) -> Heard {
+    pub(super) fn news(&mut self, record: &Record) -> News {
         if matches!(record.key.kind, Kind::Secret | Kind::Event) {
-            return Heard::Wish;
+            return News::Wish;
         }
         let has_reason = matches!(record.key.kind, Kind::Challenge | Kind::Order);
         let without_reason = has_reason.then(|| digest_without_reason(record));
         let now = Digests { wish: digest_wish(record), without_reason };
         match self.0.insert(record.key.clone(), now) {
-            Some(before) if before.wish != now.wish => Heard::Wish,
-            Some(before) if now.without_reason.is_some() && before == now => Heard::Nothing,
-            Some(_) => Heard::Progress,
-            None => Heard::Wish,
+            Some(before) if before.wish != now.wish => News::Wish,
+            Some(before) if now.without_reason.is_some() && before == now => News::Nothing,
+            Some(_) => News::Progress,
+            None => News::Wish,
         }
     }
 
@@ -96,19 +96,19 @@ mod tests {
     use super::*;
 
     /// Checks the news if a Challenge or an Order changes like this.
-    fn check(change: &Value, expected: Heard) {
+    fn check(change: &Value, expected: News) {
         check_kind("Challenge", change, expected);
         check_kind("Order", change, expected);
     }
 
-    fn check_kind(kind: &str, change: &Value, expected: Heard) {
+    fn check_kind(kind: &str, change: &Value, expected: News) {
         let mut object = json!({
             "apiVersion": "acme.cert-manager.io/v1", "kind": kind, "status": {"state": "pending"},
             "metadata": {"name": "web", "namespace": "web", "generation": 1, "resourceVersion": "1"},
         });
         let mut filter = ChangeFilter::default();
         let mut news = |object: &Value| filter.news(&Record::new(object.clone()).unwrap());
-        assert_eq!(news(&object), Heard::Wish, "it is new");
+        assert_eq!(news(&object), News::Wish, "it is new");
         for (pointer, value) in change.as_object().unwrap() {
             let (parent, field) = pointer.rsplit_once('/').unwrap();
             object.pointer_mut(parent).unwrap()[field] = value.clone();
@@ -118,14 +118,11 @@ mod tests {
 
     #[test]
     fn what_a_look_may_write_is_told_from_what_others_want() {
-        check(&json!({"/metadata/resourceVersion": "2", "/status/reason": "no"}), Heard::Nothing);
-        check(&json!({"/status/state": "valid"}), Heard::Progress);
-        check(&json!({"/metadata/annotations": {"kubectl-acme/attempts": "2"}}), Heard::Progress);
-        check(
-            &json!({"/metadata/finalizers": ["acme.cert-manager.io/finalizer"]}),
-            Heard::Progress,
-        );
-        check(&json!({"/metadata/annotations": {"a-person": "was here"}}), Heard::Wish);
-        check(&json!({"/metadata/generation": 2}), Heard::Wish);
+        check(&json!({"/metadata/resourceVersion": "2", "/status/reason": "no"}), News::Nothing);
+        check(&json!({"/status/state": "valid"}), News::Progress);
+        check(&json!({"/metadata/annotations": {"kubectl-acme/attempts": "2"}}), News::Progress);
+        check(&json!({"/metadata/finalizers": ["acme.cert-manager.io/finalizer"]}), News::Progress);
+        check(&json!({"/metadata/annotations": {"a-person": "was here"}}), News::Wish);
+        check(&json!({"/metadata/generation": 2}), News::Wish);
     }
 }

@@ -13,11 +13,11 @@ use tracing::{Instrument, debug, info_span};
 
 use super::change_filter::ChangeFilter;
 pub(crate) use super::obstacles::Obstacle;
+pub(crate) use super::obstacles::ObstacleIndex;
 pub(crate) use super::obstacles::Obstacles;
-pub(crate) use super::obstacles::Standstills;
 use super::selection::Selection;
-use super::work_queue::{Heard, Job, SHORT_PAUSE, WorkQueue};
-use super::{Clock, Controller, ReconcileError, Stopped, backoff};
+use super::work_queue::{Job, News, SHORT_PAUSE, WorkQueue};
+use super::{Clock, Controller, ReconcileError, ReconcileFailure, backoff};
 use crate::model::{Key, Kind, Record};
 use crate::reconcile::Wake;
 use crate::store::error::StoreError;
@@ -37,11 +37,11 @@ pub struct Driver {
     selection: Selection,
     obstacles: watch::Sender<Obstacles>,
     work_queue: WorkQueue,
-    running: JoinSet<Result<Wake, Stopped>>,
+    running: JoinSet<Result<Wake, ReconcileFailure>>,
     /// Job of each task: a task that panics cannot name its job.
     jobs: HashMap<task::Id, Job>,
     /// Obstacles found by each job's last reconcile; `obstacles` is their published view.
-    standing: Standstills,
+    standing: ObstacleIndex,
     /// Changes whose objects could not be found while the store was away, to be handled again at `listens`.
     unheard: BTreeMap<Key, Record>,
     listens: Option<Timestamp>,
@@ -66,7 +66,7 @@ impl Driver {
             work_queue: WorkQueue::default(),
             running: JoinSet::new(),
             jobs: HashMap::new(),
-            standing: Standstills::default(),
+            standing: ObstacleIndex::default(),
             unheard: BTreeMap::new(),
             listens: None,
             change_filter: ChangeFilter::default(),
@@ -135,7 +135,7 @@ impl Driver {
     }
 
     /// Handles a step that has ended.
-    fn handle_end(&mut self, done: Result<(task::Id, Result<Wake, Stopped>), JoinError>) {
+    fn handle_end(&mut self, done: Result<(task::Id, Result<Wake, ReconcileFailure>), JoinError>) {
         let (id, result) = match done {
             Ok(done) => done,
             Err(panic) => (panic.id(), Err(ReconcileError::Panicked.into())),
@@ -159,7 +159,7 @@ impl Driver {
             }
             Change::Deleted(record) => {
                 self.change_filter.forget(&record.key);
-                self.wake_or_keep(record, Heard::Wish).await
+                self.wake_or_keep(record, News::Wish).await
             }
             Change::Resynced(records) => {
                 self.change_filter.forget_all();
@@ -174,7 +174,7 @@ impl Driver {
 
     /// Wakes the objects that a change concerns; while the store is away the change is kept. An object of which only
     /// the reason has changed keeps its pause: a reason that differs each time would cause reconciles without end.
-    async fn wake_or_keep(&mut self, record: Record, news: Heard) -> Result<(), StoreError> {
+    async fn wake_or_keep(&mut self, record: Record, news: News) -> Result<(), StoreError> {
         match self.wake_for(&record, news).await {
             Err(error) if error.may_pass() || error.lacks_permission() => {
                 debug!(%error, object = %record.key, "this change is heard later");
@@ -192,12 +192,12 @@ impl Driver {
         }
         self.listens = None;
         for record in std::mem::take(&mut self.unheard).into_values() {
-            self.wake_or_keep(record, Heard::Wish).await?;
+            self.wake_or_keep(record, News::Wish).await?;
         }
         Ok(())
     }
 
-    async fn wake_for(&mut self, record: &Record, news: Heard) -> Result<(), StoreError> {
+    async fn wake_for(&mut self, record: &Record, news: News) -> Result<(), StoreError> {
         for index in 0..self.controllers.len() {
             let controller = Arc::clone(&self.controllers[index]);
             if !controller.watches().contains(&record.key.kind) {
@@ -219,9 +219,9 @@ impl Driver {
                 let is_own = key == record.key;
                 let job = (index, key);
                 let news = match (is_own, news) {
-                    (false, _) => Heard::Neighbour,
-                    (true, Heard::Nothing) if self.work_queue.goes_on(&job) => continue,
-                    (true, news) => news.max(Heard::Progress),
+                    (false, _) => News::Neighbour,
+                    (true, News::Nothing) if self.work_queue.goes_on(&job) => continue,
+                    (true, news) => news.max(News::Progress),
                 };
                 self.work_queue.hear(job, news, self.clock.now());
             }
@@ -241,7 +241,7 @@ impl Driver {
         }
     }
 
-    fn settle(&mut self, job: Job, result: Result<Wake, Stopped>) {
+    fn settle(&mut self, job: Job, result: Result<Wake, ReconcileFailure>) {
         let now = self.clock.now();
         let look = self.work_queue.ended(&job, now);
         let errors = match result {
@@ -326,7 +326,7 @@ mod tests {
 
     use super::*;
     use crate::controllers::clock::SystemClock;
-    use crate::controllers::work_queue::STEPS;
+    use crate::controllers::work_queue::STEPS_IN_A_ROW_MAX;
     use crate::model::{Certificate, ObjectName};
     use crate::solvers::SolveError;
     use crate::store::Part;
@@ -356,7 +356,7 @@ mod tests {
         async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
             Ok(vec![changed.key.clone()])
         }
-        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, Stopped> {
+        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, ReconcileFailure> {
             self.0.fetch_add(1, Ordering::Relaxed);
             Ok(Wake::Now)
         }
@@ -375,11 +375,11 @@ mod tests {
         let stop = CancellationToken::new();
         let working = tokio::spawn(driver.run(stop.clone()));
         let steps = || restless.0.load(Ordering::Relaxed);
-        while steps() <= STEPS {
+        while steps() <= STEPS_IN_A_ROW_MAX {
             task::yield_now().await;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
-        assert_eq!(steps(), STEPS + 1);
+        assert_eq!(steps(), STEPS_IN_A_ROW_MAX + 1);
         stop.cancel();
         working.await.unwrap().unwrap();
     }
@@ -437,7 +437,7 @@ mod tests {
             self.heard.send_modify(|heard| *heard += 1);
             Ok(vec![changed.key.clone()])
         }
-        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, Stopped> {
+        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, ReconcileFailure> {
             let mut heard = self.heard.subscribe();
             heard.wait_for(|heard| *heard >= CHANGES_IN_A_ROW_MAX).await.unwrap();
             self.looks.send_modify(|looks| *looks += 1);
@@ -480,7 +480,7 @@ mod tests {
         async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
             Ok(vec![changed.key.clone()])
         }
-        async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
+        async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileFailure> {
             self.looks.send_modify(|looks| looks.push(key.name.name.clone()));
             if let Some(mut record) = self.store.get(key).await? {
                 record.object["status"]["reason"] = self.looks.borrow().len().to_string().into();
@@ -555,7 +555,7 @@ mod tests {
             }
             Ok(vec![changed.key.clone()])
         }
-        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, Stopped> {
+        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, ReconcileFailure> {
             self.looked.cancel();
             Ok(Wake::OnChange)
         }
@@ -591,7 +591,7 @@ mod tests {
         async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
             typed::<Certificate>(changed.clone()).map(|_| vec![changed.key.clone()])
         }
-        async fn reconcile(&self, key: &Key, _: Timestamp) -> Result<Wake, Stopped> {
+        async fn reconcile(&self, key: &Key, _: Timestamp) -> Result<Wake, ReconcileFailure> {
             self.0.get(&key.name).await?;
             Ok(Wake::OnChange)
         }
@@ -684,7 +684,7 @@ mod tests {
             self.heard.send_modify(|heard| *heard += 1);
             Ok(vec![changed.key.clone()])
         }
-        async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
+        async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileFailure> {
             self.looks.send_modify(|looks| *looks += 1);
             let is_first = *self.looks.borrow() == 1;
             match self.mishap {
@@ -768,7 +768,7 @@ mod tests {
     }
 
     /// Builds the end of a reconcile of this object; with `about`, one of the job for all objects, stopped by these.
-    fn ended(how: &str, about: Option<&str>) -> Result<Wake, Stopped> {
+    fn ended(how: &str, about: Option<&str>) -> Result<Wake, ReconcileFailure> {
         let error = |how: &str, key: &Key| match how {
             DENIED => StoreError::Unreadable { key: key.clone(), why: DENIED.into() }.into(),
             RACE => StoreError::Conflict { key: key.clone() }.into(),
@@ -779,7 +779,9 @@ mod tests {
         }
         let Some(about) = about else { return Err(error(how, &challenge("")).into()) };
         let each = about.split(' ').map(challenge).zip(how.split(' '));
-        Err(Stopped::Others(each.map(|(key, how)| (key.clone(), error(how, &key))).collect()))
+        Err(ReconcileFailure::Others(
+            each.map(|(key, how)| (key.clone(), error(how, &key))).collect(),
+        ))
     }
 
     /// Objects, each with what is told to stand in its way.
@@ -895,7 +897,7 @@ mod tests {
         async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
             Ok(vec![changed.key.clone()])
         }
-        async fn reconcile(&self, key: &Key, _: Timestamp) -> Result<Wake, Stopped> {
+        async fn reconcile(&self, key: &Key, _: Timestamp) -> Result<Wake, ReconcileFailure> {
             self.asked.cancel();
             self.answer.cancelled().await;
             let mut order = self.store.get(key).await?.unwrap();

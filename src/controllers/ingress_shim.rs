@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError, Stopped};
+use super::{Controller, ReconcileError, ReconcileFailure};
 use crate::model::ingress::{Gateway, IngressLike};
 use crate::model::{Certificate, Key, Kind, ObjectReference, Record};
 use crate::reconcile::Wake;
@@ -204,7 +204,7 @@ impl Controller for IngressShimController {
         }
     }
 
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileFailure> {
         self.bring_up_to_date(key, now).await?;
         Ok(Wake::OnChange)
     }

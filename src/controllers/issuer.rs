@@ -13,7 +13,7 @@ use super::accounts::{self, Accounts};
 use super::blocking::KeysAside;
 use super::per_issuer::PerIssuer;
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError, Stopped, account_secrets};
+use super::{Controller, ReconcileError, ReconcileFailure, account_secrets};
 use crate::acme::error::{AcmeError, Retry};
 use crate::acme::{AccountKey, AccountReply, ExternalAccount, KeyMaker, Registration};
 use crate::model::event::source;
@@ -286,7 +286,7 @@ impl Controller for IssuerController {
         Ok(issuers.iter().map(|issuer| Key::new(issuer.issuer_kind(), issuer.name())).collect())
     }
 
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileFailure> {
         let known = self.of_kind(key.kind).get_known(&key.name).await?;
         let Some((issuer, acme)) = known.as_ref().and_then(|i| Some((i, i.spec.acme.as_ref()?)))
         else {

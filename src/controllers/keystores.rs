@@ -131,7 +131,7 @@ pub(super) fn put(
 }
 
 /// Returns the facts about each keystore in a Secret.
-pub(super) fn look(
+pub(super) fn inspect(
     secret: &Secret,
     keystores: Option<&Keystores>,
     passwords: &Passwords,

@@ -81,7 +81,7 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
     async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError>;
 
     /// Takes one step for one object; returns when to reconcile it again.
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped>;
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileFailure>;
 }
 
 /// Returns the managing owner of an object, if the owner is of this kind.
@@ -198,14 +198,14 @@ impl From<NoKeystore> for ReconcileError {
 
 /// Reason that stopped a reconcile, by the object that it concerns.
 #[derive(Debug)]
-pub enum Stopped {
+pub enum ReconcileFailure {
     /// The reconciled object itself.
     Itself(ReconcileError),
     /// Other objects, at least one.
     Others(BTreeMap<Key, ReconcileError>),
 }
 
-impl Stopped {
+impl ReconcileFailure {
     /// Returns the errors by object; `key` is the reconciled object.
     fn at(self, key: &Key) -> BTreeMap<Key, ReconcileError> {
         match self {
@@ -215,7 +215,7 @@ impl Stopped {
     }
 }
 
-impl<E: Into<ReconcileError>> From<E> for Stopped {
+impl<E: Into<ReconcileError>> From<E> for ReconcileFailure {
     fn from(error: E) -> Self {
         Self::Itself(error.into())
     }

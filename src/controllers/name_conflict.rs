@@ -52,14 +52,14 @@ pub(super) async fn expect_free<R: Stored>(
     let Metadata { namespace, uid, .. } = &certificate.metadata;
     let key = resources.key(&ObjectName::new(namespace, name));
     let ours = Key::new(Kind::Certificate, certificate.name());
-    look(resources, key, &ours, uid).await
+    check_free(resources, key, &ours, uid).await
 }
 
 /// Checks that a name is free for an object of this owner, or has its object already.
 ///
 /// # Errors
 /// Fails if the store does; the inner error is the object with the name.
-pub(super) async fn look<R: Stored>(
+pub(super) async fn check_free<R: Stored>(
     resources: &Resources<R>,
     key: Key,
     ours: &Key,

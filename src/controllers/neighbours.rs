@@ -53,7 +53,7 @@ impl Naming {
 
 /// Collects the objects around Certificates.
 #[derive(Debug)]
-pub struct Neighbours {
+pub struct CertificateSurroundings {
     store: Arc<dyn Store>,
     requests: Resources<CertificateRequest>,
     orders: Resources<Order>,
@@ -65,7 +65,7 @@ pub struct Neighbours {
     met: Mutex<BTreeSet<String>>,
 }
 
-impl Neighbours {
+impl CertificateSurroundings {
     /// Builds the index without any entry.
     pub fn new(store: &Arc<dyn Store>) -> Self {
         Self {
@@ -160,7 +160,7 @@ impl Neighbours {
         let passwords = Passwords::read(&self.secrets, certificate).await?;
         let asked = certificate.spec.keystores.as_ref();
         let facts = |secret: &Secret| SecretFacts {
-            keystores: keystores::look(secret, asked, &passwords),
+            keystores: keystores::inspect(secret, asked, &passwords),
             ..facts::of_secret(secret)
         };
         let secret = secret.map(facts);

@@ -41,7 +41,7 @@ impl Obstacle {
         self.error.is_race()
             || self.error.retry() == Retry::Never
             || is_too_many
-            || is_denied && self.tries >= TRIES
+            || is_denied && self.tries >= LASTING_DENIAL_TRIES
     }
 }
 
@@ -49,19 +49,19 @@ impl Obstacle {
 pub type Obstacles = BTreeMap<Key, Obstacle>;
 
 /// Number of tries after which a denial counts as lasting.
-pub(crate) const TRIES: u32 = 5;
+pub(crate) const LASTING_DENIAL_TRIES: u32 = 5;
 
 /// Obstacles found by the last reconcile of each job, by the object concerned: one object is reported without a scan of
 /// all others.
 #[derive(Debug, Default)]
-pub(crate) struct Standstills {
+pub(crate) struct ObstacleIndex {
     /// Objects that each job's obstacles concern.
     jobs: HashMap<Job, BTreeSet<Key>>,
     /// Obstacles of each object, by the job that found them.
     objects: HashMap<Key, BTreeMap<Job, Obstacle>>,
 }
 
-impl Standstills {
+impl ObstacleIndex {
     /// Returns the obstacle that a job found for an object.
     pub(crate) fn get(&self, job: &Job, about: &Key) -> Option<&Obstacle> {
         self.objects.get(about)?.get(job)

@@ -16,11 +16,11 @@ use super::order_turns::OrderTurns;
 use super::recorder::Recorder;
 use super::selection::Selection;
 use super::shared_orders::{SharedOrders, is_under_way, url_under_way};
-use super::{Controller, ReconcileError, Stopped, order_challenges, order_ledger};
+use super::{Controller, ReconcileError, ReconcileFailure, order_challenges, order_ledger};
 use crate::model::event::source;
 use crate::model::issuer::asked_type;
 use crate::model::memory::Holder;
-use crate::model::order_ledger::Became;
+use crate::model::order_ledger::RequestOutcome;
 use crate::model::persist::Account;
 use crate::model::{
     Challenge, ChallengeType, Issuer, Key, Kind, Order, OrderStatus, Record, State,
@@ -152,7 +152,9 @@ impl OrderController {
         let recorded = order::record(order, outcome, now);
         match order_ledger::became(order, is_dropped, &recorded.status) {
             // Stored before the Order can be tried again.
-            Some(bad @ (Became::Refused | Became::Failed | Became::Dropped)) => {
+            Some(
+                bad @ (RequestOutcome::Refused | RequestOutcome::Failed | RequestOutcome::Dropped),
+            ) => {
                 self.budget.keep(self.recorder.store(), order, bad, now).await?;
             }
             Some(became) => self.budget.note(order, became),
@@ -206,11 +208,11 @@ impl OrderController {
                     created => created?,
                 }
             }
-            Action::Fetch => self.told(at_ca, at_ca.fetch().await).await?,
+            Action::Fetch => self.record_reply(at_ca, at_ca.fetch().await).await?,
             Action::FetchAuthorizations(urls) => {
-                self.told(at_ca, at_ca.authorizations(&urls).await).await?
+                self.record_reply(at_ca, at_ca.authorizations(&urls).await).await?
             }
-            Action::Finalize => self.told(at_ca, at_ca.finalize().await).await?,
+            Action::Finalize => self.record_reply(at_ca, at_ca.finalize().await).await?,
             Action::Forget => Outcome::Forgotten,
             Action::StandBack(why) => Outcome::StoodBack(why),
             Action::CreateChallenges(missing) => {
@@ -246,7 +248,7 @@ impl OrderController {
     }
 
     /// Returns the outcome of a request; an unanswered request is recorded in the Order's reason until the CA answers.
-    pub(super) async fn told(
+    pub(super) async fn record_reply(
         &self,
         at_ca: OrderAtCa<'_>,
         asked: Result<Outcome, Unanswered>,
@@ -330,7 +332,7 @@ impl Controller for OrderController {
         }
     }
 
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileFailure> {
         let Some(order) = self.orders.get_known(&key.name).await? else {
             self.unwritten.forget(&key.name);
             self.shared.forget(&key.name);

@@ -18,9 +18,9 @@ use super::order_ledger::{
 use super::order_requests::Unanswered;
 use crate::model::event::source;
 use crate::model::order_budget::{
-    Allowance, Budget, COUNTS_FOR, Denial, Excuse, OverBudget, Past, Permit,
+    Allowance, Budget, Denial, ENTRY_COUNTS_FOR, OverBudget, PastRequest, Permit, ReorderReason,
 };
-use crate::model::order_ledger::{Became, Entry, KEPT, Ledger, names_of};
+use crate::model::order_ledger::{Entry, Ledger, MAX_KEPT_ENTRIES, RequestOutcome, names_of};
 use crate::model::request::REVISION;
 use crate::model::{Identifier, Key, Kind, Order};
 use crate::reconcile::Refusal;
@@ -64,7 +64,7 @@ pub(super) struct Granted<'a> {
     /// Permit to send it.
     pub(super) permit: Permit,
     /// Reason for a repeated order, if it is one.
-    pub(super) excuse: Option<Excuse>,
+    pub(super) excuse: Option<ReorderReason>,
     /// Guard to be held until the reply: no other newOrder for the same names goes out until then, nor right after.
     pub(super) reserved: Reserved<'a>,
 }
@@ -132,7 +132,7 @@ impl OrderBudget {
                 revision: revision.unwrap_or(0),
                 account: account.to_owned(),
                 names: names.clone(),
-                became: Became::Asked,
+                became: RequestOutcome::Asked,
             };
             // The entry counts before it is written: another Order for the same names may ask meanwhile.
             let reserved = self.reserve(&holder.uid, entry);
@@ -179,13 +179,13 @@ impl OrderBudget {
     }
 
     /// Remembers the result of the last newOrder of an Order.
-    pub(super) fn note(&self, order: &Order, became: Became) {
+    pub(super) fn note(&self, order: &Order, became: RequestOutcome) {
         let mut all = self.all();
         let Some(known) = all.iter_mut().rfind(|k| k.entry.uid == order.metadata.uid) else {
             return;
         };
         known.entry.became = became;
-        if became == Became::Made {
+        if became == RequestOutcome::Made {
             let Entry { account, names, .. } = known.entry.clone();
             let of_set = all.iter_mut().filter(|known| known.is_for(&account, &names));
             of_set.for_each(|known| known.heard = None);
@@ -201,7 +201,7 @@ impl OrderBudget {
         now: Timestamp,
     ) {
         if is_not_made(asked) {
-            self.note(order, Became::NotMade);
+            self.note(order, RequestOutcome::NotMade);
         }
         let mut all = self.all();
         let Some(known) = all.iter_mut().rfind(|k| k.entry.uid == order.metadata.uid) else {
@@ -272,7 +272,7 @@ impl OrderBudget {
         &self,
         store: &Arc<dyn Store>,
         order: &Order,
-        became: Became,
+        became: RequestOutcome,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let store = under(store, Manager::Controller(source::ORDERS));
@@ -321,11 +321,11 @@ impl OrderBudget {
         let of_holder = all.iter().filter(|known| known.holder == holder.uid).count();
         let mut surplus = match self.allowance {
             Allowance::OneShot => 0,
-            Allowance::Standing => of_holder.saturating_sub(KEPT),
+            Allowance::Standing => of_holder.saturating_sub(MAX_KEPT_ENTRIES),
         };
         all.retain(|known| {
             let is_surplus = known.holder == holder.uid && surplus > 0;
-            let stays = known.ago() < COUNTS_FOR || (known.is_ours && !is_surplus);
+            let stays = known.ago() < ENTRY_COUNTS_FOR || (known.is_ours && !is_surplus);
             surplus -= usize::from(!stays && is_surplus);
             stays
         });
@@ -334,7 +334,7 @@ impl OrderBudget {
             let is_known = |known: &BudgetEntry| known.holder == holder.uid && known.is_entry(&id);
             // An entry from the future is by another clock, or from before ours was set back.
             let ago = now.duration_since(entry.at).max(SignedDuration::ZERO);
-            if ago < COUNTS_FOR && !all.iter().any(is_known) {
+            if ago < ENTRY_COUNTS_FOR && !all.iter().any(is_known) {
                 all.push(BudgetEntry {
                     holder: holder.uid.clone(),
                     entry: entry.clone(),
@@ -349,11 +349,11 @@ impl OrderBudget {
     }
 
     /// Returns the entries that count for a request: those for the same names, and those of the same holder.
-    fn past(&self, asks: &Budget<'_>) -> Vec<Past> {
+    fn past(&self, asks: &Budget<'_>) -> Vec<PastRequest> {
         let counts = |known: &&BudgetEntry| {
             known.holder == asks.holder || known.is_for(asks.account, asks.names)
         };
-        let past = |known: &BudgetEntry| Past {
+        let past = |known: &BudgetEntry| PastRequest {
             entry: known.entry.clone(),
             holder: known.holder.clone(),
             ago: known.ago(),
@@ -382,7 +382,7 @@ impl OrderBudget {
         let of_holder = all.iter_mut().filter(|known| known.holder == holder && known.is_ours);
         let mut found = of_holder.filter(|known| known.entry.number == number);
         let known = found.next()?;
-        (known.entry.became, known.heard) = (Became::Asked, None);
+        (known.entry.became, known.heard) = (RequestOutcome::Asked, None);
         (known.ago, known.since) = (SignedDuration::ZERO, None);
         Some(Reserved { budget: self, id: (number, known.entry.uid.clone()) })
     }
@@ -403,7 +403,7 @@ mod tests {
 
     use super::*;
     use crate::acme::error::AcmeError;
-    use crate::model::order_ledger::ORDERS;
+    use crate::model::order_ledger::LEDGER_ANNOTATION;
     use crate::model::{ObjectName, Problem, Record};
     use crate::reconcile::order::OrderRequest;
     use crate::store::Part;
@@ -460,7 +460,7 @@ mod tests {
         }
 
         /// Returns the result of each newOrder, as another process reads it.
-        async fn kept(&self) -> Vec<Became> {
+        async fn kept(&self) -> Vec<RequestOutcome> {
             let key = Key::new(Kind::Certificate, ObjectName::new("web", "web"));
             let metadata = self.store.get(&key).await.unwrap().unwrap().metadata();
             Ledger::read(&metadata.annotations).0.iter().map(|entry| entry.became).collect()
@@ -482,7 +482,7 @@ mod tests {
         let later = now() + minutes(1);
         // Nothing is written down: it was killed, for all that anybody knows.
         let granted = second.ask(&scene.store, order, asked, later).await.unwrap();
-        assert_eq!(granted.unwrap().excuse, Some(Excuse::Unread));
+        assert_eq!(granted.unwrap().excuse, Some(ReorderReason::Unread));
         // Whoever comes after that waits as long as if it had asked itself.
         let third = OrderBudget::new(Allowance::Standing);
         let soon = scene.ask(&third, 0, later + SignedDuration::from_secs(9)).await.unwrap_err();
@@ -531,7 +531,7 @@ mod tests {
                     Ok(_) => {
                         granted += 1;
                         budget
-                            .keep(&scene.store, &scene.orders[order], Became::Failed, at)
+                            .keep(&scene.store, &scene.orders[order], RequestOutcome::Failed, at)
                             .await
                             .unwrap();
                     }
@@ -542,7 +542,7 @@ mod tests {
             }
             assert_eq!(granted, 1, "{step:?}");
         }
-        assert_eq!(scene.kept().await, [Became::Failed; 3]);
+        assert_eq!(scene.kept().await, [RequestOutcome::Failed; 3]);
     }
 
     /// Unwatched, the same machine fails five times an hour, whatever the wall clock says.
@@ -558,7 +558,7 @@ mod tests {
                 if scene.ask(&budget, order, at).await.is_ok() {
                     granted.push(order / 2);
                     budget
-                        .keep(&scene.store, &scene.orders[order], Became::Refused, at)
+                        .keep(&scene.store, &scene.orders[order], RequestOutcome::Refused, at)
                         .await
                         .unwrap();
                 }
@@ -619,7 +619,7 @@ mod tests {
         assert_eq!(ask(&other, 0, ACCOUNT, at).await, told);
         assert_eq!(ask(&other, 0, "https://ca.example/account/2", at).await, None);
         assert_eq!(ask(&one, 1, ACCOUNT, at).await, None, "somebody has deleted the Order before");
-        budget.note(&one.orders[1], Became::Made);
+        budget.note(&one.orders[1], RequestOutcome::Made);
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(ask(&other, 0, ACCOUNT, at).await, None, "the CA takes them again");
     }
@@ -629,13 +629,13 @@ mod tests {
         let scene = scene(1).await;
         let first = OrderBudget::new(Allowance::OneShot);
         assert_eq!(scene.ask(&first, 0, now()).await.unwrap().excuse, None);
-        assert_eq!(scene.kept().await, [Became::Asked]);
+        assert_eq!(scene.kept().await, [RequestOutcome::Asked]);
         // That process was killed before the answer.
         let second = OrderBudget::new(Allowance::OneShot);
         let excuse = scene.ask(&second, 0, now()).await.unwrap().excuse;
-        assert_eq!(excuse, Some(Excuse::Unread));
-        assert_eq!(scene.kept().await, [Became::Asked], "it is the same try");
-        second.note(&scene.orders[0], Became::Made);
+        assert_eq!(excuse, Some(ReorderReason::Unread));
+        assert_eq!(scene.kept().await, [RequestOutcome::Asked], "it is the same try");
+        second.note(&scene.orders[0], RequestOutcome::Made);
         let over = scene.ask(&second, 0, now()).await.unwrap_err();
         assert_eq!(
             over.to_string(),
@@ -654,10 +654,10 @@ mod tests {
         let key = Key::new(Kind::Certificate, ObjectName::new("web", "web"));
         let metadata = scene.store.get(&key).await.unwrap().unwrap().metadata();
         assert_eq!(metadata.annotations[REVISION], "1");
-        assert!(metadata.annotations.contains_key(ORDERS));
+        assert!(metadata.annotations.contains_key(LEDGER_ANNOTATION));
         scene.store.delete(&key).await.unwrap();
         tokio::time::advance(Duration::from_secs(10)).await;
         // Its Certificate is gone, and the process still knows.
-        budget.keep(&scene.store, &scene.orders[0], Became::Failed, now()).await.unwrap();
+        budget.keep(&scene.store, &scene.orders[0], RequestOutcome::Failed, now()).await.unwrap();
     }
 }

@@ -44,7 +44,7 @@ async fn create_one(
         Ok(_) => Ok(()),
         Err(StoreError::AlreadyExists { key }) => {
             let ours = Key::new(Kind::Order, order.name());
-            Ok(name_conflict::look(challenges, key, &ours, &order.metadata.uid).await??)
+            Ok(name_conflict::check_free(challenges, key, &ours, &order.metadata.uid).await??)
         }
         Err(error) => Err(error.into()),
     }

@@ -8,8 +8,8 @@ use super::order_budget::Granted;
 use super::order_requests::{OrderAtCa, Unanswered, is_unknown_account, refused};
 use crate::acme::error::AcmeError;
 use crate::model::event::{reason, source};
-use crate::model::order_budget::Excuse;
-use crate::model::order_ledger::Became;
+use crate::model::order_budget::ReorderReason;
+use crate::model::order_ledger::RequestOutcome;
 use crate::model::{Issuer, Key, Kind, Order};
 use crate::reconcile::order::required::OrderTerms;
 use crate::reconcile::order::{OrderRequest, Outcome};
@@ -29,7 +29,7 @@ impl OrderController {
         let mut wanted = match at_ca.terms(wanted).await {
             Ok(Ok(terms)) => terms,
             Ok(Err(outcome)) => return Ok(outcome),
-            Err(unanswered) => return self.told(at_ca, Err(unanswered)).await,
+            Err(unanswered) => return self.record_reply(at_ca, Err(unanswered)).await,
         };
         // Pebble fails each time for one certificate in 256, whose serial number it does not find again.
         let has_failed = self.budget.has_failed_at_ca(at_ca.order);
@@ -42,12 +42,12 @@ impl OrderController {
             Err(why) => return Ok(Outcome::Refused(OrderRequest::Create, why)),
         };
         if self.is_gone(at_ca.order).await? {
-            self.budget.note(at_ca.order, Became::NotMade);
+            self.budget.note(at_ca.order, RequestOutcome::NotMade);
             return Err(
                 StoreError::NotFound { key: Key::new(Kind::Order, at_ca.order.name()) }.into()
             );
         }
-        if has_failed || excuse == Some(Excuse::Unread) {
+        if has_failed || excuse == Some(ReorderReason::Unread) {
             // The unread order may replace the certificate already; and a CA may fail over `replaces` each time.
             wanted.replaces = None;
         }
@@ -55,16 +55,16 @@ impl OrderController {
         drop(reserved);
         match asked {
             Ok(Outcome::Created(seen)) => {
-                self.budget.note(at_ca.order, Became::Made);
+                self.budget.note(at_ca.order, RequestOutcome::Made);
                 Ok(Outcome::Created(seen))
             }
             Err(Unanswered { error, .. }) if is_unknown_account(&error) => {
-                self.budget.note(at_ca.order, Became::NotMade);
+                self.budget.note(at_ca.order, RequestOutcome::NotMade);
                 self.handle_refusal(at_ca, issuer, error).await
             }
             asked => {
                 self.budget.note_answer(at_ca.order, &asked, at_ca.now + begun.elapsed());
-                self.told(at_ca, asked).await
+                self.record_reply(at_ca, asked).await
             }
         }
     }
@@ -80,7 +80,7 @@ impl OrderController {
             let why = format!("registering the account of {} again: {error}", issuer.name());
             return Err(ReconcileError::Missing(why));
         }
-        self.told(at_ca, refused(OrderRequest::Create, error)).await
+        self.record_reply(at_ca, refused(OrderRequest::Create, error)).await
     }
 
     /// Returns the permit to request an order, or the CA's refusal that still holds; notes why one is repeated.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::order_requests::Unanswered;
 use crate::acme::error::AcmeError;
-use crate::model::order_ledger::{Became, Entry, Ledger};
+use crate::model::order_ledger::{Entry, Ledger, RequestOutcome};
 use crate::model::{Key, Kind, Metadata, Order, OrderStatus, Problem, Record, State};
 use crate::reconcile::Refusal;
 use crate::reconcile::order::Outcome;
@@ -86,17 +86,17 @@ pub(super) async fn write(
 }
 
 /// Returns the result of the newOrder of an Order, by the recorded status of an outcome.
-pub(super) fn became(order: &Order, is_dropped: bool, now: &OrderStatus) -> Option<Became> {
+pub(super) fn became(order: &Order, is_dropped: bool, now: &OrderStatus) -> Option<RequestOutcome> {
     let before = &order.status;
     if is_dropped {
-        return Some(Became::Dropped);
+        return Some(RequestOutcome::Dropped);
     }
     let has_failed = now.state.is_some_and(State::is_failure);
     match (before.url.is_empty(), now.url.is_empty()) {
-        (true, _) => has_failed.then_some(Became::Refused),
-        (false, true) => Some(Became::LostToAnother),
-        (false, false) if has_failed => Some(Became::Failed),
-        (false, false) => (!now.certificate.is_empty()).then_some(Became::Issued),
+        (true, _) => has_failed.then_some(RequestOutcome::Refused),
+        (false, true) => Some(RequestOutcome::LostToAnother),
+        (false, false) if has_failed => Some(RequestOutcome::Failed),
+        (false, false) => (!now.certificate.is_empty()).then_some(RequestOutcome::Issued),
     }
 }
 

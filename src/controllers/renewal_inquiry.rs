@@ -33,7 +33,7 @@ const REST_MAX: SignedDuration = SignedDuration::from_hours(2);
 
 /// Result of a question to a CA.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum InquiryResult {
     /// The CA has answered, perhaps without useful information.
     Answered(Answer),
     /// Not before this moment: other certificates come first, or the CA rests.
@@ -82,14 +82,16 @@ impl RenewalInquiry {
         certificate: &Certificate,
         (id, interval): (&str, Interval),
         now: Timestamp,
-    ) -> Result<Asked, StoreError> {
-        let Some(issuer) = issuer_of(store, certificate).await? else { return Ok(Asked::Nobody) };
-        let Some(acme) = &issuer.spec.acme else { return Ok(Asked::Nobody) };
+    ) -> Result<InquiryResult, StoreError> {
+        let Some(issuer) = issuer_of(store, certificate).await? else {
+            return Ok(InquiryResult::Nobody);
+        };
+        let Some(acme) = &issuer.spec.acme else { return Ok(InquiryResult::Nobody) };
         if !acme.asks_when_to_renew() {
-            return Ok(Asked::NotWanted);
+            return Ok(InquiryResult::NotWanted);
         }
         if let Some(at) = self.turn(&acme.server, id, now) {
-            return Ok(Asked::Later(at));
+            return Ok(InquiryResult::Later(at));
         }
         Ok(self.ask_authority(acme, id, interval, now).await)
     }
@@ -100,7 +102,7 @@ impl RenewalInquiry {
         id: &str,
         interval: Interval,
         now: Timestamp,
-    ) -> Asked {
+    ) -> InquiryResult {
         let tls = tls_of(acme);
         let reply =
             timeout(ANSWER_TIMEOUT, self.clients.renewal_info(&acme.server, &tls, id)).await;
@@ -112,17 +114,17 @@ impl RenewalInquiry {
         let said = match answer {
             Some(RenewalAnswer::NotOffered) => {
                 self.record_answer(&acme.server);
-                return Asked::Nobody;
+                return InquiryResult::Nobody;
             }
             Some(RenewalAnswer::Window(info)) => Ok(info.clone()),
             Some(RenewalAnswer::Nothing(why)) => Err(why.clone()),
             Some(RenewalAnswer::NotNow(_)) | None => {
                 debug!(?reply, server = %acme.server, "this CA does not say when to renew");
-                return Asked::Later(self.rest(&acme.server, pause, now));
+                return InquiryResult::Later(self.rest(&acme.server, pause, now));
             }
         };
         self.record_answer(&acme.server);
-        Asked::Answered(Answer { said, pause, interval })
+        InquiryResult::Answered(Answer { said, pause, interval })
     }
 
     /// Returns until when this process holds back a renewal that a CA hastens, whatever the Certificate remembers.

@@ -9,7 +9,7 @@ use tracing::debug;
 use super::accounts::Accounts;
 use super::name_conflict::NameConflict;
 use super::recorder::Recorder;
-use super::{Controller, Stopped, facts};
+use super::{Controller, ReconcileFailure, facts};
 use crate::model::common::condition;
 use crate::model::event::source;
 use crate::model::{Certificate, CertificateRequest, Issuer, Key, Kind, ObjectName, Order, Record};
@@ -132,7 +132,7 @@ impl Controller for RequestController {
         }
     }
 
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileFailure> {
         let Some(request) = self.requests.get_known(&key.name).await? else {
             return Ok(Wake::OnChange);
         };

@@ -12,10 +12,10 @@ use tokio::sync::OnceCell;
 
 use super::is_by_record;
 use crate::model::memory::{Holder, Memory};
-use crate::model::observation::{Observation, Said, Seen};
+use crate::model::observation::{CheckResult, NameServerAnswer, Observation};
 use crate::model::{Challenge, Kind, Order, Record, State, Time};
 use crate::reconcile::dns01_visible;
-use crate::reconcile::lingering::{EarlierLook, Lingering};
+use crate::reconcile::lingering::{CachedRecord, EarlierLookup};
 use crate::store::error::StoreError;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
@@ -44,11 +44,11 @@ impl Published {
         let mut published = Self::default();
         let mut common: Option<BTreeSet<&String>> = None;
         for observation in observations {
-            let Seen::Records { name, servers, .. } = &observation.seen else { continue };
+            let CheckResult::Records { name, servers, .. } = &observation.seen else { continue };
             published.name = name.to_lowercase();
             for server in servers {
                 published.ttl = published.ttl.max(server.ttl.unwrap_or(0));
-                let Said::Texts(texts) = &server.said else { continue };
+                let NameServerAnswer::Texts(texts) = &server.said else { continue };
                 let texts = texts.iter().collect();
                 common = Some(match common {
                     None => texts,
@@ -78,7 +78,7 @@ struct ResolverEntry {
     names: BTreeSet<String>,
     /// Texts that the CA found for certain.
     texts: BTreeSet<String>,
-    look: EarlierLook,
+    look: EarlierLookup,
 }
 
 impl ResolverCache {
@@ -93,12 +93,12 @@ impl ResolverCache {
     }
 
     /// Records that a challenge is about to be accepted while its record was seen as `seen`.
-    pub(super) fn told(&self, challenge: &Challenge, seen: Published, now: Timestamp) {
+    pub(super) fn record_acceptance(&self, challenge: &Challenge, seen: Published, now: Timestamp) {
         if !challenge.spec.kind.is_by_record() {
             return;
         }
         let names = [record(challenge), seen.name].into_iter().filter(|name| !name.is_empty());
-        let look = EarlierLook { accepted_at: Some(now), finished_at: None };
+        let look = EarlierLookup { accepted_at: Some(now), finished_at: None };
         let known = ResolverEntry { names: names.collect(), texts: seen.texts, look };
         self.with_room(now).insert(challenge.metadata.uid.clone(), known);
     }
@@ -126,7 +126,7 @@ impl ResolverCache {
             names: [record(challenge)].into(),
             texts: BTreeSet::new(),
             // A validation that is over when first seen may have been over for long.
-            look: EarlierLook {
+            look: EarlierLookup {
                 accepted_at: memory.accepted_at,
                 finished_at: latest_end(memory.accepted_at, now).filter(|_| is_over),
             },
@@ -144,7 +144,7 @@ impl ResolverCache {
         let authorizations = order.status.authorizations.iter();
         let fresh = authorizations.filter(|a| a.initial_state != Some(State::Valid));
         let names = fresh.map(|a| format!("_acme-challenge.{}.", a.identifier.to_lowercase()));
-        let look = EarlierLook { accepted_at: None, finished_at: Some(finished_at) };
+        let look = EarlierLookup { accepted_at: None, finished_at: Some(finished_at) };
         let known = ResolverEntry { names: names.collect(), texts: BTreeSet::new(), look };
         self.with_room(now).entry(order.metadata.uid.clone()).or_insert(known);
     }
@@ -158,7 +158,7 @@ impl ResolverCache {
         challenge: &Challenge,
         seen: &Published,
         now: Timestamp,
-    ) -> Result<Option<Lingering>, StoreError> {
+    ) -> Result<Option<CachedRecord>, StoreError> {
         let is_by_record = challenge.spec.kind.is_by_record();
         let Some(presented_at) = challenge.status.presented_at.filter(|_| is_by_record) else {
             return Ok(None);
@@ -178,7 +178,7 @@ impl ResolverCache {
                 && !known.texts.iter().any(is_good)
         });
         let looks = looks.map(|(_, known)| known.look);
-        Ok(Lingering::of(name, seen.ttl, looks, presented_at.timestamp()))
+        Ok(CachedRecord::of(name, seen.ttl, looks, presented_at.timestamp()))
     }
 
     async fn read(&self, now: Timestamp) -> Result<(), StoreError> {
@@ -238,10 +238,10 @@ mod tests {
         let servers = texts.iter().map(|texts| NameServer {
             name: "ns.example.com.".to_owned(),
             address: Some((Ipv4Addr::LOCALHOST, 53).into()),
-            said: Said::Texts(texts.iter().map(|text| (*text).to_owned()).collect()),
+            said: NameServerAnswer::Texts(texts.iter().map(|text| (*text).to_owned()).collect()),
             ttl: Some(60),
         });
-        let records = Seen::Records {
+        let records = CheckResult::Records {
             name: name.to_owned(),
             zone: "example.com.".to_owned(),
             servers: servers.collect(),
@@ -278,7 +278,7 @@ mod tests {
         let now = seen(NAME, &[&["wildcard"], &["wildcard"]]);
         assert_eq!(until(&cache, "example.com", &now).await, None);
         let mut apex = presented("example.com", "apex", 50);
-        cache.told(&apex, seen(NAME, &[&["apex"]]), at(60));
+        cache.record_acceptance(&apex, seen(NAME, &[&["apex"]]), at(60));
         assert_eq!(until(&cache, "example.com", &now).await, Some(at(162)));
         apex.status.state = Some(State::Valid);
         cache.observe(&apex, at(70));
@@ -296,7 +296,11 @@ mod tests {
             (&[&["apex", "wildcard"], &["apex"]], true),
         ] {
             let cache = cache();
-            cache.told(&presented("example.com", "apex", 50), seen(NAME, texts), at(110));
+            cache.record_acceptance(
+                &presented("example.com", "apex", 50),
+                seen(NAME, texts),
+                at(110),
+            );
             assert_eq!(until(&cache, "example.com", &now).await.is_some(), waits);
         }
     }
@@ -305,7 +309,7 @@ mod tests {
     async fn names_whose_aliases_lead_to_one_place_wait_for_each_other() {
         let cache = cache();
         let apex = presented("example.com", "apex", 50);
-        cache.told(&apex, seen(ELSEWHERE, &[&["apex"]]), at(60));
+        cache.record_acceptance(&apex, seen(ELSEWHERE, &[&["apex"]]), at(60));
         let now = seen(ELSEWHERE, &[&["apex", "wildcard"]]);
         assert_eq!(until(&cache, "example.net", &now).await, Some(at(162)));
     }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::recorder::Recorder;
 use super::selection::Selection;
-use super::{Controller, ReconcileError, Stopped};
+use super::{Controller, ReconcileError, ReconcileFailure};
 use crate::model::event::{reason, source};
 use crate::model::{Challenge, ChallengeStatus, Key, Kind, ObjectName, Order, Record, State};
 use crate::reconcile::challenge::first_state;
@@ -137,7 +137,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// Fails if the store does. A fault of one challenge stops none of the others.
-    pub async fn pass(&self, now: Timestamp) -> Result<bool, Stopped> {
+    pub async fn pass(&self, now: Timestamp) -> Result<bool, ReconcileFailure> {
         let began = Instant::now();
         self.settle_doubts().await?;
         let all = self.ours().await?;
@@ -161,7 +161,11 @@ impl Scheduler {
             });
             faults.extend(join_all(writes).await.into_iter().flatten());
         }
-        if faults.is_empty() { Ok(told < untold.len()) } else { Err(Stopped::Others(faults)) }
+        if faults.is_empty() {
+            Ok(told < untold.len())
+        } else {
+            Err(ReconcileFailure::Others(faults))
+        }
     }
 
     /// Starts each of these challenges, even if others fail; returns the faults.
@@ -278,7 +282,7 @@ impl Controller for Scheduler {
         Ok(vec![Key::new(Kind::Challenge, ObjectName::default())])
     }
 
-    async fn reconcile(&self, _key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
+    async fn reconcile(&self, _key: &Key, now: Timestamp) -> Result<Wake, ReconcileFailure> {
         let rest = *self.rest.lock();
         if now < rest {
             return Ok(Wake::At(rest));
@@ -431,7 +435,7 @@ mod tests {
         let (store, _) = store(order(&spec), &names).await;
         let scheduler = scheduler(Arc::new(Refusing(store)), Limits { max_in_flight: 2 });
         let stopped = scheduler.pass(Timestamp::UNIX_EPOCH).await.unwrap_err();
-        let Stopped::Others(faults) = stopped else { panic!("{stopped:?}") };
+        let ReconcileFailure::Others(faults) = stopped else { panic!("{stopped:?}") };
         assert_eq!(faults.keys().map(|key| key.name.name.as_str()).collect::<Vec<_>>(), names);
     }
 }

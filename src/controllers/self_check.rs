@@ -42,19 +42,19 @@ async fn probe(
     let readiness = match (challenge.spec.kind, answer) {
         (_, Err(why)) => Readiness::NotYet { reason: why.clone(), cause: None },
         (ChallengeType::Http01, Ok(answer)) => {
-            let looks = solvers.http01_probe.look(challenge, answer).await;
+            let looks = solvers.http01_probe.probe(challenge, answer).await;
             let arrivals = looks.first().map(|look| solvers.http01.came_since(answer, look.at));
             let judged = http01_visible::judge(answer, &looks);
             http01_visible::with_arrivals(judged, &arrivals.unwrap_or_default())
         }
         (ChallengeType::TlsAlpn01, Ok(answer)) => {
-            shown::judge(answer, &solvers.tls_alpn01_probe.look(challenge, answer).await)
+            shown::judge(answer, &solvers.tls_alpn01_probe.probe(challenge, answer).await)
         }
         (
             ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01,
             Ok(answer),
         ) => {
-            let seen = solvers.dns01_probe.look(challenge, answer).await;
+            let seen = solvers.dns01_probe.probe(challenge, answer).await;
             published = Published::of(&seen);
             let mut readiness = judge_record(solvers, challenge, answer, &seen).await;
             for other in others {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::accounts::Accounts;
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError, Stopped};
+use super::{Controller, ReconcileError, ReconcileFailure};
 use crate::acme::error::{AcmeError, Fault};
 use crate::acme::{
     AccountKey, AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply,
@@ -117,7 +117,7 @@ impl Desk {
             match controller.reconcile(&key, now).await {
                 Ok(Wake::Now) => {}
                 Ok(wake) => return Ok(wake),
-                Err(Stopped::Itself(error)) => return Err(error),
+                Err(ReconcileFailure::Itself(error)) => return Err(error),
                 Err(stopped) => panic!("{stopped:?}"),
             }
         }

@@ -10,7 +10,7 @@ use crate::reconcile::Wake;
 /// Longest rest of an object after a reconcile, in which changes of other objects do not start another one.
 const REST_MAX: SignedDuration = SignedDuration::from_millis(30);
 /// Largest number of steps of one object in a row; then it pauses, so that no bug asks a CA without end.
-pub(super) const STEPS: u32 = 100;
+pub(super) const STEPS_IN_A_ROW_MAX: u32 = 100;
 
 /// Period, in started jobs, after which one job farthest from a certificate is started.
 const FARTHEST_PERIOD: u64 = 8;
@@ -20,7 +20,7 @@ pub(super) type Job = (usize, Key);
 
 /// News about an object; the greater value counts more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Heard {
+pub(super) enum News {
     /// No news.
     #[default]
     Nothing,
@@ -36,7 +36,7 @@ pub(super) enum Heard {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndedStep {
     /// News about the object that arrived during the reconcile.
-    pub(super) heard: Heard,
+    pub(super) heard: News,
     /// End of the rest, in which changes of others wait: three times as long as the reconcile took. An Order of a
     /// hundred Challenges changes with each of them, and reads all of them.
     rest: Timestamp,
@@ -51,7 +51,7 @@ enum Phase {
     /// Starts as soon as there is room.
     Queued,
     /// Is being reconciled.
-    Running { since: Timestamp, heard: Heard },
+    Running { since: Timestamp, heard: News },
     /// Is reconciled again at this moment.
     Asleep(Alarm),
 }
@@ -124,14 +124,14 @@ impl WorkQueue {
     }
 
     /// Queues a job because of news about its object; during a rest, news about others is delayed.
-    pub(super) fn hear(&mut self, job: Job, news: Heard, now: Timestamp) {
+    pub(super) fn hear(&mut self, job: Job, news: News, now: Timestamp) {
         let work = self.work.entry(job.clone()).or_default();
         if let Phase::Running { heard, .. } = &mut work.phase {
             *heard = news.max(*heard);
             return;
         }
         let rest = self.rests.get(&job).copied().filter(|rest| *rest > now);
-        match (rest.filter(|_| news == Heard::Neighbour), work.phase) {
+        match (rest.filter(|_| news == News::Neighbour), work.phase) {
             (None, _) => self.enqueue(job),
             (Some(_), Phase::Queued) => {}
             (Some(rest), Phase::Asleep((at, _))) if at <= rest => {}
@@ -159,7 +159,7 @@ impl WorkQueue {
     pub(super) fn start(&mut self, room: usize, now: Timestamp) -> Vec<Job> {
         let jobs: Vec<Job> = std::iter::from_fn(|| self.queue.pop()).take(room).collect();
         for job in &jobs {
-            self.enter(job, Phase::Running { since: now, heard: Heard::Nothing });
+            self.enter(job, Phase::Running { since: now, heard: News::Nothing });
         }
         jobs
     }
@@ -171,7 +171,7 @@ impl WorkQueue {
                 EndedStep { heard, rest: now + (now.duration_since(since) * 3).min(REST_MAX) }
             }
             Phase::Idle | Phase::Queued | Phase::Asleep(_) => {
-                EndedStep { heard: Heard::Nothing, rest: now }
+                EndedStep { heard: News::Nothing, rest: now }
             }
         }
     }
@@ -182,18 +182,18 @@ impl WorkQueue {
         work.failures = 0;
         work.races = 0;
         // A write that each reconcile makes anew would start the next reconcile, too.
-        let goes_on = wake == Wake::Now || look.heard > Heard::Neighbour;
+        let goes_on = wake == Wake::Now || look.heard > News::Neighbour;
         work.steps = if goes_on { work.steps.saturating_add(1) } else { 0 };
-        let is_restless = work.steps > STEPS;
+        let is_restless = work.steps > STEPS_IN_A_ROW_MAX;
         self.rests.retain(|_, rest| *rest > now);
         self.rests.insert(job.clone(), look.rest);
         match (wake, look.heard) {
             _ if is_restless => self.sleep_until(job, now + SHORT_PAUSE),
-            (Wake::Now, _) | (_, Heard::Progress | Heard::Wish) => self.enqueue(job),
-            (Wake::At(at), Heard::Neighbour) => self.sleep_until(job, at.min(look.rest)),
-            (Wake::At(at), Heard::Nothing) => self.sleep_until(job, at),
-            (Wake::OnChange, Heard::Neighbour) => self.sleep_until(job, look.rest),
-            (Wake::OnChange, Heard::Nothing) => {
+            (Wake::Now, _) | (_, News::Progress | News::Wish) => self.enqueue(job),
+            (Wake::At(at), News::Neighbour) => self.sleep_until(job, at.min(look.rest)),
+            (Wake::At(at), News::Nothing) => self.sleep_until(job, at),
+            (Wake::OnChange, News::Neighbour) => self.sleep_until(job, look.rest),
+            (Wake::OnChange, News::Nothing) => {
                 self.work.remove(&job);
             }
         }
@@ -247,9 +247,9 @@ mod tests {
     }
 
     /// Checks when a job runs next whose reconcile ends with this wake after this news.
-    fn check(wake: Wake, heard: &[Heard], expected: Option<Timestamp>) {
+    fn check(wake: Wake, heard: &[News], expected: Option<Timestamp>) {
         let mut work_queue = WorkQueue::default();
-        work_queue.hear(job(), Heard::Progress, at(0));
+        work_queue.hear(job(), News::Progress, at(0));
         assert_eq!(work_queue.start(1, at(0)), [job()]);
         for news in heard {
             work_queue.hear(job(), *news, at(1));
@@ -269,21 +269,21 @@ mod tests {
     fn what_is_heard_during_a_look_counts_after_it() {
         let rested = Some(at(2) + REST_MAX);
         check(Wake::OnChange, &[], None);
-        check(Wake::OnChange, &[Heard::Neighbour], rested);
-        check(Wake::OnChange, &[Heard::Progress, Heard::Neighbour], Some(at(2)));
+        check(Wake::OnChange, &[News::Neighbour], rested);
+        check(Wake::OnChange, &[News::Progress, News::Neighbour], Some(at(2)));
         check(Wake::At(at(9)), &[], Some(at(9)));
-        check(Wake::At(at(9)), &[Heard::Neighbour], rested);
-        check(Wake::At(at(9)), &[Heard::Wish], Some(at(2)));
+        check(Wake::At(at(9)), &[News::Neighbour], rested);
+        check(Wake::At(at(9)), &[News::Wish], Some(at(2)));
         check(Wake::Now, &[], Some(at(2)));
     }
 
     #[test]
     fn who_changes_at_each_look_is_made_to_pause() {
         let mut work_queue = WorkQueue::default();
-        for step in 0..=STEPS {
-            work_queue.hear(job(), Heard::Progress, at(0));
+        for step in 0..=STEPS_IN_A_ROW_MAX {
+            work_queue.hear(job(), News::Progress, at(0));
             assert_eq!(work_queue.start(1, at(0)), [job()], "{step}");
-            work_queue.hear(job(), Heard::Progress, at(0));
+            work_queue.hear(job(), News::Progress, at(0));
             let look = work_queue.ended(&job(), at(0));
             work_queue.went_well(job(), Wake::At(at(9)), look, at(0));
         }
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn changes_of_others_wait_after_a_look_that_failed() {
-        for (news, expected) in [(Heard::Neighbour, Some(at(1))), (Heard::Wish, None)] {
+        for (news, expected) in [(News::Neighbour, Some(at(1))), (News::Wish, None)] {
             let mut work_queue = WorkQueue::default();
             work_queue.failed(&job(), at(0));
             work_queue.sleep_until(job(), at(30));
@@ -310,7 +310,7 @@ mod tests {
         let kinds = [Kind::Certificate, Kind::CertificateRequest, Kind::Order, Kind::Challenge];
         for kind in kinds {
             for number in 0..4 {
-                work_queue.hear(job(kind, &format!("n{number}")), Heard::Progress, at(0));
+                work_queue.hear(job(kind, &format!("n{number}")), News::Progress, at(0));
             }
         }
         let mut started = Vec::new();
@@ -332,7 +332,7 @@ mod tests {
         work_queue.sleep_until(job(), at(9));
         work_queue.wake_due(at(5));
         assert!(work_queue.start(1, at(5)).is_empty());
-        work_queue.hear(job(), Heard::Neighbour, at(6));
+        work_queue.hear(job(), News::Neighbour, at(6));
         work_queue.wake_due(at(9));
         assert_eq!(work_queue.start(2, at(9)), [job()]);
         assert_eq!(work_queue.next_alarm(), None);

@@ -327,7 +327,7 @@ impl Finding {
 }
 
 /// Builds evidence from an observation of a probe.
-pub fn seen(observation: &Observation, came: impl Into<String>) -> Evidence {
+pub fn evidence_of_probe(observation: &Observation, came: impl Into<String>) -> Evidence {
     Evidence {
         asked: observation.url.clone(),
         vantage: Some(observation.vantage.clone()),
@@ -342,16 +342,20 @@ pub fn stored(asked: impl Into<String>, at: Timestamp, came: impl Into<String>) 
 }
 
 /// Builds evidence from an answer to this machine.
-pub fn told(asked: impl Into<String>, at: Timestamp, came: impl Into<String>) -> Evidence {
+pub fn evidence_of_answer(
+    asked: impl Into<String>,
+    at: Timestamp,
+    came: impl Into<String>,
+) -> Evidence {
     let vantage = Some(Vantage::ThisMachine);
     Evidence { asked: asked.into(), vantage, at, came: came.into() }
 }
 
 /// Builds evidence from a name server's reply.
-pub fn heard(reply: &VantageReply) -> Evidence {
+pub fn evidence_of_dns_reply(reply: &VantageReply) -> Evidence {
     let (name, server) = (reply.name.trim_end_matches('.'), reply.from.server());
     let without = if reply.is_unvalidated { " without validation" } else { "" };
-    told(
+    evidence_of_answer(
         format!("{} of {name} at {server}{without}", reply.kind),
         reply.at,
         dns::words(&reply.heard),

@@ -11,13 +11,13 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, renameat, statat,
 use rustix::process::geteuid;
 
 /// Flags to open a path that others may have replaced: links are not followed, and a pipe without a writer does not block.
-const CAREFULLY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+const OPEN_FLAGS: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 /// Mode of a file that only its owner may read and write.
-const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Users who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readers {
+pub enum FileAccess {
     /// The file's owner.
     Owner,
     /// Every user that the umask permits.
@@ -88,7 +88,7 @@ impl Folder {
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
             return Ok(None);
         }
-        let file = File::from(openat(&self.0, name, OFlags::RDONLY | CAREFULLY, Mode::empty())?);
+        let file = File::from(openat(&self.0, name, OFlags::RDONLY | OPEN_FLAGS, Mode::empty())?);
         let found = file.metadata()?;
         if !found.is_file() || found.len() != length as u64 {
             return Ok(None);
@@ -125,7 +125,7 @@ impl Folder {
         name: &str,
         draft: &str,
         text: &[u8],
-        readers: Readers,
+        readers: FileAccess,
         durability: Durability,
     ) -> io::Result<()> {
         Draft::write(self, (name, draft), text, readers, durability)?.take_place()?;
@@ -167,16 +167,16 @@ impl<'a> Draft<'a> {
         folder: &'a Folder,
         (name, draft): (&'a str, &str),
         text: &[u8],
-        readers: Readers,
+        readers: FileAccess,
         durability: Durability,
     ) -> io::Result<Self> {
         folder.remove(draft)?;
         let mode = match readers {
-            Readers::Owner => PRIVATE,
-            Readers::Permitted | Readers::Everybody => PRIVATE | Mode::RGRP | Mode::ROTH,
+            FileAccess::Owner => OWNER_ONLY,
+            FileAccess::Permitted | FileAccess::Everybody => OWNER_ONLY | Mode::RGRP | Mode::ROTH,
         };
         let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let handle = openat(&folder.0, draft, new | CAREFULLY, mode)?;
+        let handle = openat(&folder.0, draft, new | OPEN_FLAGS, mode)?;
         // From here on, nothing half-written stays behind.
         let this = Self { folder, name, beside: draft.to_owned(), has_place: false };
         fill(handle.into(), text, readers, durability)?;
@@ -203,9 +203,14 @@ impl Drop for Draft<'_> {
     }
 }
 
-fn fill(mut file: File, text: &[u8], readers: Readers, durability: Durability) -> io::Result<()> {
+fn fill(
+    mut file: File,
+    text: &[u8],
+    readers: FileAccess,
+    durability: Durability,
+) -> io::Result<()> {
     file.write_all(text)?;
-    if readers == Readers::Everybody {
+    if readers == FileAccess::Everybody {
         file.set_permissions(Permissions::from_mode(0o644))?;
     }
     if durability == Durability::Lasting {
@@ -224,7 +229,7 @@ pub fn trial(folder: &Path) -> io::Result<Metadata> {
     // A process of that number may have been killed here.
     folder.remove(&name)?;
     let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let made = File::from(openat(&folder.0, &*name, new | CAREFULLY, PRIVATE)?);
+    let made = File::from(openat(&folder.0, &*name, new | OPEN_FLAGS, OWNER_ONLY)?);
     let found = made.metadata();
     folder.remove(&name)?;
     found
@@ -284,7 +289,7 @@ mod tests {
 
     /// Replaces `file` where `victim`, readable by its owner only, is beside it, after something has been planted.
     #[track_caller]
-    fn check(plant: fn(&Path), readers: Readers, expected: &[&str]) {
+    fn check(plant: fn(&Path), readers: FileAccess, expected: &[&str]) {
         for durability in [Durability::Fleeting, Durability::Lasting] {
             let folder = TempDir::new().unwrap();
             let at = |name: &str| folder.path().join(name);
@@ -301,33 +306,33 @@ mod tests {
 
     #[test]
     fn a_file_has_the_readers_that_were_chosen() {
-        check(|_| {}, Readers::Owner, &["file 600 text", UNTOUCHED]);
-        check(|_| {}, Readers::Everybody, &["file 644 text", UNTOUCHED]);
+        check(|_| {}, FileAccess::Owner, &["file 600 text", UNTOUCHED]);
+        check(|_| {}, FileAccess::Everybody, &["file 644 text", UNTOUCHED]);
     }
 
     #[test]
     fn a_link_under_the_draft_s_name_leads_nowhere() {
         let plant = |folder: &Path| symlink(folder.join("victim"), folder.join("draft")).unwrap();
-        check(plant, Readers::Everybody, &["file 644 text", UNTOUCHED]);
+        check(plant, FileAccess::Everybody, &["file 644 text", UNTOUCHED]);
     }
 
     #[test]
     fn a_link_in_the_file_s_place_is_replaced() {
         let plant = |folder: &Path| symlink(folder.join("victim"), folder.join("file")).unwrap();
-        check(plant, Readers::Everybody, &["file 644 text", UNTOUCHED]);
+        check(plant, FileAccess::Everybody, &["file 644 text", UNTOUCHED]);
     }
 
     #[test]
     fn another_name_of_a_file_under_the_draft_s_name_is_only_taken_off() {
         let plant =
             |folder: &Path| fs::hard_link(folder.join("victim"), folder.join("draft")).unwrap();
-        check(plant, Readers::Everybody, &["file 644 text", UNTOUCHED]);
+        check(plant, FileAccess::Everybody, &["file 644 text", UNTOUCHED]);
     }
 
     #[test]
     fn a_draft_that_a_crash_has_left_makes_way() {
         let plant = |folder: &Path| fs::write(folder.join("draft"), "a longer text").unwrap();
-        check(plant, Readers::Owner, &["file 600 text", UNTOUCHED]);
+        check(plant, FileAccess::Owner, &["file 600 text", UNTOUCHED]);
     }
 
     #[test]
@@ -336,7 +341,7 @@ mod tests {
         let (file, draft) = (folder.path().join("file"), folder.path().join("draft"));
         fs::create_dir(&file).unwrap();
         let open = Folder::open(folder.path(), Links::All).unwrap();
-        open.replace("file", "draft", b"text", Readers::Owner, Durability::Lasting).unwrap_err();
+        open.replace("file", "draft", b"text", FileAccess::Owner, Durability::Lasting).unwrap_err();
         assert!(open.has_folder("file") && file.is_dir() && !draft.exists());
     }
 
@@ -350,7 +355,7 @@ mod tests {
         symlink("same", at("link")).unwrap();
         symlink("/dev/zero", at("zero")).unwrap();
         // Nobody ever writes to it: whoever opens it as files are opened waits for ever.
-        mknodat(CWD, at("pipe"), FileType::Fifo, PRIVATE, 0).unwrap();
+        mknodat(CWD, at("pipe"), FileType::Fifo, OWNER_ONLY, 0).unwrap();
         fs::create_dir(at("folder")).unwrap();
         let open = Folder::open(folder.path(), Links::All).unwrap();
         assert!(open.holds("same", b"text"));
@@ -368,7 +373,7 @@ mod tests {
         let open = Folder::open(&folder, Links::Trusted).unwrap();
         fs::rename(&folder, above.path().join("away")).unwrap();
         symlink(&theirs, &folder).unwrap();
-        open.replace("file", "draft", b"text", Readers::Owner, Durability::Fleeting).unwrap();
+        open.replace("file", "draft", b"text", FileAccess::Owner, Durability::Fleeting).unwrap();
         assert_eq!(tree(&theirs), [""; 0]);
         assert_eq!(tree(&above.path().join("away")), ["file 600 text"]);
     }

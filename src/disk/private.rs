@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::process::{Gid, getegid, geteuid, getgroups};
 
-use super::{CAREFULLY, PRIVATE, is_trusted, trial};
+use super::{OPEN_FLAGS, OWNER_ONLY, is_trusted, trial};
 
 /// Reasons why a file or folder is not trusted with secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,8 @@ pub fn judge_file(path: &Path) -> Result<(), Unprotected> {
 /// Fails if the file is exposed, or the system refuses.
 pub fn open_private(path: &Path) -> Result<File, Unprotected> {
     judge_file(path)?;
-    let file = File::from(openat(CWD, path, OFlags::RDWR | OFlags::CREATE | CAREFULLY, PRIVATE)?);
+    let file =
+        File::from(openat(CWD, path, OFlags::RDWR | OFlags::CREATE | OPEN_FLAGS, OWNER_ONLY)?);
     // Another file may have taken the path meanwhile.
     judge_found(&file.metadata()?, path)?;
     Ok(file)
@@ -123,7 +124,7 @@ pub fn open_private(path: &Path) -> Result<File, Unprotected> {
 /// Fails if the file is missing or exposed, or the system refuses.
 pub fn open_private_to_read(path: &Path) -> Result<File, Unprotected> {
     judge_file(path)?;
-    let file = File::from(openat(CWD, path, OFlags::RDONLY | CAREFULLY, Mode::empty())?);
+    let file = File::from(openat(CWD, path, OFlags::RDONLY | OPEN_FLAGS, Mode::empty())?);
     judge_found(&file.metadata()?, path)?;
     Ok(file)
 }

@@ -19,11 +19,11 @@ use tokio::time::timeout;
 use super::reply::Reply;
 use super::server::{self, Server};
 use super::wire::{Recursion, SERVER_TIMEOUT, Wire};
-use super::{LookupError, Resolve, Silence, Why};
+use super::{LookupError, LookupFailure, Resolve, Silence};
 use crate::model::caa::{CaaProperty, CaaRecordSet};
 
 /// Most aliases and delegations that are followed.
-pub(super) const HOPS: usize = 16;
+pub(super) const MAX_HOPS: usize = 16;
 /// Most attempts while servers answer with an error.
 const ATTEMPTS: usize = 2;
 /// Shortest time-out for a server that this machine's configuration may set.
@@ -127,7 +127,7 @@ impl DirectResolver {
         if !reply.is_an_answer() {
             let aliases =
                 timeout(ALIAS_SEARCH_TIMEOUT, self.follow(&mut chain, RecordType::CNAME)).await;
-            if let Ok(Err(circle @ Why::AliasLoop(_))) = aliases {
+            if let Ok(Err(circle @ LookupFailure::AliasLoop(_))) = aliases {
                 return Err(failed(circle));
             }
         }
@@ -141,12 +141,18 @@ impl DirectResolver {
             (ResponseCode::NXDomain, Some(target)) => {
                 Err(LookupError::NoSuchTarget { name, target })
             }
-            (_, target) => Err(failed(Why::Answered { code: reply.code_and_why(), target })),
+            (_, target) => {
+                Err(failed(LookupFailure::Answered { code: reply.code_and_why(), target }))
+            }
         }
     }
 
     /// Looks up records at the end of a chain of aliases, adds the aliases of the replies, and returns the last reply.
-    async fn follow(&self, chain: &mut Vec<Name>, kind: RecordType) -> Result<Reply, Why> {
+    async fn follow(
+        &self,
+        chain: &mut Vec<Name>,
+        kind: RecordType,
+    ) -> Result<Reply, LookupFailure> {
         loop {
             let known = chain.len();
             let reply = self.ask(&chain[known - 1], kind).await?;
@@ -154,19 +160,19 @@ impl DirectResolver {
                 let is_known = chain.contains(next);
                 chain.push(next.clone());
                 if is_known {
-                    return Err(Why::AliasLoop(chain.iter().map(bare).collect()));
+                    return Err(LookupFailure::AliasLoop(chain.iter().map(bare).collect()));
                 }
             }
             let end = &chain[chain.len() - 1];
             let is_there = reply.at(end).any(|record| record.record_type() == kind);
-            let is_last = chain.len() == known || chain.len() > HOPS;
+            let is_last = chain.len() == known || chain.len() > MAX_HOPS;
             if is_there || is_last || !reply.is_an_answer() {
                 return Ok(reply);
             }
         }
     }
 
-    async fn ask(&self, name: &Name, kind: RecordType) -> Result<Reply, Why> {
+    async fn ask(&self, name: &Name, kind: RecordType) -> Result<Reply, LookupFailure> {
         if let Some(code) = reserved(name) {
             return Ok(Reply(Message::error_msg(0, OpCode::Query, code)));
         }
@@ -174,7 +180,8 @@ impl DirectResolver {
         loop {
             let said = self.wire.ask_any(&self.servers, (name, kind), Recursion::Desired).await;
             let nobody = || "this machine's configuration names no name server".to_owned();
-            let reply = said.ok_or_else(|| Why::Other(nobody()))?.map_err(|why| silent(&why))?;
+            let reply =
+                said.ok_or_else(|| LookupFailure::Other(nobody()))?.map_err(|why| silent(&why))?;
             if reply.is_an_answer() || attempts >= self.attempts {
                 return Ok(reply);
             }
@@ -251,7 +258,7 @@ pub async fn server_addresses(
     let (host, port) = text.rsplit_once(':').unwrap_or((text, "53"));
     let port = port.parse().map_err(|_| LookupError::Failed {
         name: text.to_owned(),
-        why: Why::Other(format!("\"{port}\" is not a port")),
+        why: LookupFailure::Other(format!("\"{port}\" is not a port")),
     })?;
     let mut found = resolver.addresses(host).await?;
     if found.is_empty() {
@@ -283,7 +290,7 @@ fn reserved(name: &Name) -> Option<ResponseCode> {
 pub(super) fn absolute(name: &str) -> Result<Name, LookupError> {
     let mut read = Name::from_ascii(name).map_err(|_| LookupError::Failed {
         name: name.to_owned(),
-        why: Why::Other("it is not a DNS name".to_owned()),
+        why: LookupFailure::Other("it is not a DNS name".to_owned()),
     })?;
     read.set_fqdn(true);
     Ok(read)
@@ -295,11 +302,15 @@ fn bare(name: &Name) -> String {
     name.strip_suffix('.').unwrap_or(&name).to_owned()
 }
 
-fn silent(why: &Silence) -> Why {
+fn silent(why: &Silence) -> LookupFailure {
     match why {
-        Silence::Truncated(_) => Why::Other("the answer was truncated, over TCP too".to_owned()),
-        Silence::Unreadable => Why::Unreadable,
-        Silence::TimedOut | Silence::Refused | Silence::NoRoute | Silence::Https(_) => Why::Silent,
+        Silence::Truncated(_) => {
+            LookupFailure::Other("the answer was truncated, over TCP too".to_owned())
+        }
+        Silence::Unreadable => LookupFailure::Unreadable,
+        Silence::TimedOut | Silence::Refused | Silence::NoRoute | Silence::Https(_) => {
+            LookupFailure::Silent
+        }
     }
 }
 
@@ -376,7 +387,7 @@ mod tests {
         assert_eq!(seen.as_deref(), expected.as_ref().copied(), "{host}");
     }
 
-    fn failed(name: &str, why: Why) -> LookupError {
+    fn failed(name: &str, why: LookupFailure) -> LookupError {
         LookupError::Failed { name: name.to_owned(), why }
     }
 
@@ -412,13 +423,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_failing_server_is_named_with_its_answer() {
-        let answered = |code: &str| Why::Answered { code: code.to_owned(), target: None };
+        let answered = |code: &str| LookupFailure::Answered { code: code.to_owned(), target: None };
         for (host, why) in [
             ("broken.example.com", answered("SERVFAIL")),
             ("half-empty.example.com", answered("SERVFAIL")),
             ("refused.example.com", answered("REFUSED")),
-            ("silent.example.com", Why::Silent),
-            ("a..b", Why::Other("it is not a DNS name".to_owned())),
+            ("silent.example.com", LookupFailure::Silent),
+            ("a..b", LookupFailure::Other("it is not a DNS name".to_owned())),
         ] {
             check(host, Err(failed(host, why))).await;
         }
@@ -480,7 +491,8 @@ mod tests {
     async fn the_hosts_file_comes_before_the_servers() {
         let mut hosts = Hosts::default();
         hosts.read_hosts_conf("192.0.2.8 listed.example.com".as_bytes()).unwrap();
-        let why = Why::Other("this machine's configuration names no name server".to_owned());
+        let why =
+            LookupFailure::Other("this machine's configuration names no name server".to_owned());
         let resolver = SystemResolver { hosts, servers: DirectResolver::at(Vec::new()) };
         let listed = resolver.addresses("listed.example.com").await;
         assert_eq!(listed, Ok(vec!["192.0.2.8".parse().unwrap()]));

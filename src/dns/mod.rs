@@ -68,7 +68,7 @@ pub trait FindZone: fmt::Debug + Send + Sync {
 
 /// Reason why name servers gave no result; the texts are stable, since a status keeps them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
+pub enum LookupFailure {
     /// A name server answered with an error.
     #[error("the name server answered {code}{}", of_target(target.as_deref()))]
     Answered {
@@ -144,7 +144,7 @@ pub enum LookupError {
         /// Name.
         name: String,
         /// Reason.
-        why: Why,
+        why: LookupFailure,
     },
     /// The walk towards the root found no zone, in cert-manager's words.
     #[error(
@@ -210,12 +210,12 @@ impl LookupError {
                 Some(Symptom::NotDelegated)
             }
             Self::Failed { why, .. } => match why {
-                Why::Answered { .. } => Some(Symptom::NameServersFail),
-                Why::Silent | Why::Unreadable => Some(Symptom::ResolverSilent),
-                Why::AliasLoop(_) => Some(Symptom::AliasLoop),
-                Why::Slow { .. } => Some(Symptom::ServersSilent),
-                Why::Server { silence, .. } => silence.symptom(),
-                Why::Other(_) => None,
+                LookupFailure::Answered { .. } => Some(Symptom::NameServersFail),
+                LookupFailure::Silent | LookupFailure::Unreadable => Some(Symptom::ResolverSilent),
+                LookupFailure::AliasLoop(_) => Some(Symptom::AliasLoop),
+                LookupFailure::Slow { .. } => Some(Symptom::ServersSilent),
+                LookupFailure::Server { silence, .. } => silence.symptom(),
+                LookupFailure::Other(_) => None,
             },
         }
     }

@@ -20,7 +20,7 @@ const MAX_ZONES: usize = 1000;
 
 /// Zones and their servers, kept for the TTL of their records, and no longer than half a minute.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Remembered(Arc<Mutex<RememberedZones>>);
+pub(super) struct ZoneCache(Arc<Mutex<RememberedZones>>);
 
 #[derive(Debug, Default)]
 struct RememberedZones {
@@ -29,7 +29,7 @@ struct RememberedZones {
     servers: HashMap<Name, (Vec<Authority>, Instant)>,
 }
 
-impl Remembered {
+impl ZoneCache {
     /// Zone that a name is known to be in, by the answers of resolvers.
     pub(super) fn zone(&self, name: &Name) -> Option<Name> {
         let known = self.lock();

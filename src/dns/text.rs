@@ -4,14 +4,14 @@ use futures_util::future::join_all;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 
-use super::lookup::{HOPS, absolute};
+use super::lookup::{MAX_HOPS, absolute};
 use super::reply::Reply;
 use super::server::{Authority, Server};
 use super::wire::Recursion;
 use super::zone::{Trust, Zones, follow};
 use super::{LookupError, Silence};
 use crate::model::cause::Symptom;
-use crate::model::observation::{NameServer, Said};
+use crate::model::observation::{NameServer, NameServerAnswer};
 
 /// Answers of all servers for one TXT record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Zones {
     async fn ask_server(&self, server: &Authority, zone: &Name, name: &Name) -> Vec<NameServer> {
         let server_name = server.name.to_ascii();
         if server.addresses.is_empty() {
-            let said = Said::Nothing("has no address".to_owned());
+            let said = NameServerAnswer::Nothing("has no address".to_owned());
             return vec![NameServer { name: server_name, address: None, said, ttl: None }];
         }
         let asked = self.addresses(server).map(|address| {
@@ -96,36 +96,36 @@ impl Zones {
 
 /// Reads a reply. A resolver (without `zone`) follows aliases itself, and the texts at their end count; a server of the
 /// zone answers only for the name itself.
-fn read_reply(reply: Result<Reply, Silence>, name: &Name, zone: Option<&Name>) -> Said {
+fn read_reply(reply: Result<Reply, Silence>, name: &Name, zone: Option<&Name>) -> NameServerAnswer {
     let reply = match reply {
         Ok(reply) => reply,
-        Err(Silence::NoRoute) => return Said::NoRoute,
+        Err(Silence::NoRoute) => return NameServerAnswer::NoRoute,
         Err(why) if why.symptom() == Some(Symptom::ServerUnreadable) => {
-            return Said::Unreadable(why.to_string());
+            return NameServerAnswer::Unreadable(why.to_string());
         }
-        Err(why) => return Said::Nothing(why.to_string()),
+        Err(why) => return NameServerAnswer::Nothing(why.to_string()),
     };
     let mut end = name;
     if let (Some(_), Some(target)) = (zone, reply.alias(name)) {
-        return Said::Alias(target.to_lowercase().to_ascii());
+        return NameServerAnswer::Alias(target.to_lowercase().to_ascii());
     }
-    for _ in 0..HOPS {
+    for _ in 0..MAX_HOPS {
         let Some(target) = reply.alias(end) else { break };
         end = target;
     }
     let texts = reply.texts(end);
     match reply.code() {
-        ResponseCode::NoError if !texts.is_empty() => Said::Texts(texts),
+        ResponseCode::NoError if !texts.is_empty() => NameServerAnswer::Texts(texts),
         // The code is that of the alias's end (RFC 6604 §2.1).
         ResponseCode::NoError | ResponseCode::NXDomain if end != name => {
-            Said::Alias(end.to_lowercase().to_ascii())
+            NameServerAnswer::Alias(end.to_lowercase().to_ascii())
         }
         ResponseCode::NoError => match zone.and_then(|zone| reply.referral(zone, name)) {
-            Some((below, _)) => Said::Referral(below.to_ascii()),
-            None => Said::NoText,
+            Some((below, _)) => NameServerAnswer::Referral(below.to_ascii()),
+            None => NameServerAnswer::NoText,
         },
-        ResponseCode::NXDomain => Said::NoName,
-        _ => Said::Code(reply.code_and_why()),
+        ResponseCode::NXDomain => NameServerAnswer::NoName,
+        _ => NameServerAnswer::Code(reply.code_and_why()),
     }
 }
 
@@ -138,11 +138,18 @@ fn agreed_alias(servers: &[NameServer]) -> Option<&str> {
     let mut agreed = None;
     for server in servers {
         match &server.said {
-            Said::Code(_) | Said::Nothing(_) | Said::Unreadable(_) | Said::NoRoute => {}
-            Said::Alias(target) if agreed.is_none_or(|known| known == target) => {
+            NameServerAnswer::Code(_)
+            | NameServerAnswer::Nothing(_)
+            | NameServerAnswer::Unreadable(_)
+            | NameServerAnswer::NoRoute => {}
+            NameServerAnswer::Alias(target) if agreed.is_none_or(|known| known == target) => {
                 agreed = Some(target.as_str());
             }
-            Said::Alias(_) | Said::Texts(_) | Said::NoText | Said::NoName | Said::Referral(_) => {
+            NameServerAnswer::Alias(_)
+            | NameServerAnswer::Texts(_)
+            | NameServerAnswer::NoText
+            | NameServerAnswer::NoName
+            | NameServerAnswer::Referral(_) => {
                 return None;
             }
         }
@@ -228,7 +235,7 @@ mod tests {
         assert_eq!(zones.canonical(RECORD).await, Ok(TARGET.to_owned()));
         let answers = zones.texts(RECORD).await.unwrap();
         assert_eq!(answers.chain, [RECORD, TARGET]);
-        assert_eq!(answers.servers[0].said, Said::NoName);
+        assert_eq!(answers.servers[0].said, NameServerAnswer::NoName);
     }
 
     fn text(value: &'static str) -> impl Fn(Zone) -> Zone {

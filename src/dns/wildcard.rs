@@ -9,7 +9,7 @@ use super::reply::{Reply, sorted};
 use super::zone::{Trust, Zone, Zones};
 
 /// Label that no name in use has.
-pub const NOBODY: &str = "kubectl-acme-nobody";
+pub const UNUSED_LABEL: &str = "kubectl-acme-nobody";
 
 /// Records that a wildcard gives to a host without records of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Zones {
         if !zone.name.zone_of(&host) || zone.name == host {
             return None;
         }
-        let nobody = |above: &Name| Name::from_ascii(NOBODY).ok()?.append_domain(above).ok();
+        let nobody = |above: &Name| Name::from_ascii(UNUSED_LABEL).ok()?.append_domain(above).ok();
         let (beside, below) = (nobody(&host.base_name())?, nobody(&host)?);
         for kind in [RecordType::A, RecordType::AAAA] {
             let asked = [&host, &beside, &below].map(|name| self.ask_one_of(&zone, name, kind));

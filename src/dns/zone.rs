@@ -16,13 +16,13 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use tokio::time::timeout;
 
-use super::lookup::{HOPS, absolute};
+use super::lookup::{MAX_HOPS, absolute};
 use super::open_questions::OpenQuestions;
-use super::remembered::Remembered;
+use super::remembered::ZoneCache;
 use super::reply::{Reply, mnemonic};
 use super::server::{Authority, PORT, Server};
 use super::wire::{Recursion, Wire};
-use super::{FindZone, LookupError, Resolve, Silence, Why};
+use super::{FindZone, LookupError, LookupFailure, Resolve, Silence};
 
 /// Longest time for a whole lookup, however many servers there are and wherever they lead.
 const WHOLE_LOOK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -72,7 +72,7 @@ pub struct Zones {
     pub(super) patience: Duration,
     /// Whether zones are found by their SOA records alone, as cert-manager finds them.
     pub(super) by_soa_alone: bool,
-    pub(super) remembered: Remembered,
+    pub(super) remembered: ZoneCache,
     pub(super) asked: OpenQuestions,
 }
 
@@ -104,7 +104,7 @@ impl Zones {
 
     /// Makes lookups that find zones as cert-manager does, by SOA records alone.
     pub(super) fn by_soa_alone(&self) -> Self {
-        Self { by_soa_alone: true, remembered: Remembered::default(), ..self.clone() }
+        Self { by_soa_alone: true, remembered: ZoneCache::default(), ..self.clone() }
     }
 
     /// Breaks off a lookup that takes too long: a zone may have many servers, and lead to another again and again.
@@ -115,7 +115,7 @@ impl Zones {
     ) -> Result<T, LookupError> {
         let late = || LookupError::Failed {
             name: name.to_owned(),
-            why: Why::Slow { seconds: self.patience.as_secs() },
+            why: LookupFailure::Slow { seconds: self.patience.as_secs() },
         };
         timeout(self.patience, look).await.unwrap_or_else(|_| Err(late()))
     }
@@ -139,7 +139,7 @@ impl Zones {
         Ok(Self {
             resolvers: resolvers.collect::<Result<_, _>>()?,
             trust: Trust::RecursiveOnly,
-            remembered: Remembered::default(),
+            remembered: ZoneCache::default(),
             asked: OpenQuestions::default(),
             ..self.clone()
         })
@@ -209,7 +209,7 @@ impl Zones {
     pub(super) async fn descend(&self, zone: Name, name: &Name) -> Result<Zone, LookupError> {
         let servers = self.servers(&zone, name).await?;
         let mut zone = Zone { name: zone, servers, is_certain: false };
-        for _ in 0..HOPS {
+        for _ in 0..MAX_HOPS {
             let Some(reply) = self.ask_one(&zone.servers, (name, RecordType::SOA)).await else {
                 return Ok(zone);
             };
@@ -308,7 +308,7 @@ impl Zones {
                 Ok(reply) if reply.is_an_answer() => return Ok(reply),
                 Ok(reply) => LookupError::Failed {
                     name: name.to_ascii(),
-                    why: Why::Other(format!("{resolver} says {}", reply.code_and_why())),
+                    why: LookupFailure::Other(format!("{resolver} says {}", reply.code_and_why())),
                 },
                 Err(why) => silent(name, resolver, &why),
             }
@@ -350,7 +350,7 @@ impl FindZone for Zones {
 
 /// Adds the next name of a chain of aliases.
 pub(super) fn follow(chain: &mut Vec<Name>, next: Name) -> Result<(), LookupError> {
-    if chain.contains(&next) || chain.len() > HOPS {
+    if chain.contains(&next) || chain.len() > MAX_HOPS {
         let name = chain.last().map(Name::to_ascii).unwrap_or_default();
         return Err(LookupError::AliasLoop { name, target: next.to_ascii() });
     }
@@ -385,6 +385,6 @@ fn nearest<'a>(reply: &'a Reply, zone: &Name, name: &Name) -> Option<&'a Name> {
 }
 
 fn silent(name: &Name, server: &Server, why: &Silence) -> LookupError {
-    let why = Why::Server { server: server.to_string(), silence: why.clone() };
+    let why = LookupFailure::Server { server: server.to_string(), silence: why.clone() };
     LookupError::Failed { name: name.to_ascii(), why }
 }

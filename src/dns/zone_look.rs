@@ -10,13 +10,13 @@ use hickory_resolver::proto::serialize::binary::BinEncodable as _;
 use jiff::Timestamp;
 use tokio::time::timeout;
 
-use super::lookup::{HOPS, absolute};
+use super::lookup::{MAX_HOPS, absolute};
 use super::reply::{Reply, mnemonic, sorted};
 use super::server::{Authority, Server};
 use super::wire::Recursion;
 use super::zone::{Trust, Zone, Zones};
 use super::{LookupError, Silence};
-use crate::model::zone_look::{AskingFault, DnsOutcome, DnsReply, ZoneLook, ZoneServer};
+use crate::model::zone_look::{DnsOutcome, DnsReply, QuestionFault, ZoneServer, ZoneState};
 
 /// Most servers of a zone that are asked, and most addresses of each.
 const MAX_SERVERS: usize = 8;
@@ -42,9 +42,9 @@ impl ZoneAround {
 
     /// Returns the state of this zone from the lookup for another name.
     #[must_use]
-    pub fn as_looked_at(&self, look: ZoneLook) -> ZoneLook {
+    pub fn as_looked_at(&self, look: ZoneState) -> ZoneState {
         let (by_resolvers, unfound) = (self.by_resolvers.clone(), self.unfound.clone());
-        ZoneLook { by_resolvers, unfound, ..look }
+        ZoneState { by_resolvers, unfound, ..look }
     }
 }
 
@@ -96,10 +96,10 @@ impl Zones {
 
     /// Looks up the state of a zone that was found: its servers by its own records and by its parent's, the serial of
     /// each copy, and the keys by which the zone is signed.
-    pub async fn look_at_zone(&self, around: &ZoneAround) -> ZoneLook {
+    pub async fn look_at_zone(&self, around: &ZoneAround) -> ZoneState {
         let ZoneAround { zone, by_resolvers, unfound } = around.clone();
         let name = zone.name.to_ascii();
-        let bare = ZoneLook { name, by_resolvers, unfound, ..ZoneLook::default() };
+        let bare = ZoneState { name, by_resolvers, unfound, ..ZoneState::default() };
         if self.trust == Trust::RecursiveOnly {
             return bare;
         }
@@ -109,7 +109,7 @@ impl Zones {
         let servers = zone.servers.iter().take(MAX_SERVERS);
         let servers = servers.map(|server| self.look_at_server(server, &zone.name, with_keys));
         let servers = join_all(servers).await.concat();
-        ZoneLook { parent, at_parent, ds_tags, servers, ..bare }
+        ZoneState { parent, at_parent, ds_tags, servers, ..bare }
     }
 
     /// Finds the nearest zone above the zone of a name that resolvers know.
@@ -215,7 +215,7 @@ impl Zones {
     }
 
     /// Returns the feature of a CA's questions that a server cannot handle.
-    async fn asking_fault(&self, server: SocketAddr, zone: &Name) -> Option<AskingFault> {
+    async fn asking_fault(&self, server: SocketAddr, zone: &Name) -> Option<QuestionFault> {
         let mixed = mixed_letters(zone)?;
         let came = async |name: &Name, with_edns| {
             let question = question(name, with_edns);
@@ -229,8 +229,8 @@ impl Zones {
         let fault = came(&mixed, true).await?;
         let (plain_letters, without_edns) = tokio::join!(came(zone, true), came(&mixed, false));
         match (plain_letters, without_edns) {
-            (None, _) => Some(AskingFault::Letters { name: mixed.to_ascii(), came: fault }),
-            (Some(came), None) => Some(AskingFault::Edns(came)),
+            (None, _) => Some(QuestionFault::Letters { name: mixed.to_ascii(), came: fault }),
+            (Some(came), None) => Some(QuestionFault::Edns(came)),
             // Then the form of the question does not matter.
             (Some(_), Some(_)) => None,
         }
@@ -287,7 +287,7 @@ fn read_outcome(reply: Result<Reply, Silence>, name: &Name, kind: RecordType) ->
     };
     let mut end = name.clone();
     let mut aliases = Vec::new();
-    while let Some(next) = reply.alias(&end).filter(|_| aliases.len() < HOPS).cloned() {
+    while let Some(next) = reply.alias(&end).filter(|_| aliases.len() < MAX_HOPS).cloned() {
         aliases.push(next.to_lowercase().to_ascii());
         end = next;
     }

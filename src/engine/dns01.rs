@@ -17,7 +17,7 @@ use crate::store::cluster::ClusterStore;
 
 /// Means that DNS providers may use besides DNS itself: a cluster, webhooks, credentials, programs, a person.
 #[derive(Clone, Debug, Default)]
-pub struct Reach {
+pub struct ProviderMeans {
     /// The cluster, if there is one.
     cluster: Option<ClusterStore>,
     /// URLs of webhooks by API group.
@@ -30,7 +30,7 @@ pub struct Reach {
     by_hand: bool,
 }
 
-impl Reach {
+impl ProviderMeans {
     /// Sets the values of flags: URLs of webhooks by API group, which providers may use credentials from the
     /// environment of the process, and whether hook programs may be run.
     #[must_use]

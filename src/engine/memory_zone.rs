@@ -10,7 +10,9 @@ use parking_lot::Mutex;
 
 use crate::dns::{LookupError, Resolve};
 use crate::model::caa::CaaRecordSet;
-use crate::model::observation::{Hop, NameServer, Observation, Said, Seen, Vantage};
+use crate::model::observation::{
+    CheckResult, Hop, NameServer, NameServerAnswer, Observation, Vantage,
+};
 use crate::model::{Answer, Challenge};
 use crate::probes::Probe;
 use crate::solvers::{SolveError, Solver};
@@ -53,16 +55,16 @@ impl Solver for MemoryZone {
 
 #[async_trait]
 impl Probe for MemoryZone {
-    async fn look(&self, challenge: &Challenge, _: &Answer) -> Vec<Observation> {
+    async fn probe(&self, challenge: &Challenge, _: &Answer) -> Vec<Observation> {
         let name = challenge.spec.record_name();
         let said = match self.texts_at(&name) {
-            texts if texts.is_empty() => Said::NoText,
-            texts => Said::Texts(texts),
+            texts if texts.is_empty() => NameServerAnswer::NoText,
+            texts => NameServerAnswer::Texts(texts),
         };
         let server = NameServer { name: "memory.".to_owned(), address: None, said, ttl: None };
         let url = format!("dns:{}?type=TXT", name.trim_end_matches('.'));
         let hops = vec![Hop { url: url.clone(), address: None, status: None }];
-        let seen = Seen::Records { name, zone: String::new(), servers: vec![server] };
+        let seen = CheckResult::Records { name, zone: String::new(), servers: vec![server] };
         let at = Timestamp::now();
         vec![Observation { vantage: Vantage::ThisMachine, at, url, hops, seen }]
     }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use self::dns01::Reach;
+use self::dns01::ProviderMeans;
 use self::memory_zone::MemoryZone;
 pub use self::world::{ProcessMemory, Rules, World, account_keys};
 use crate::acme::Clients;
@@ -43,7 +43,7 @@ use crate::solvers::Solver;
 use crate::solvers::dns01::manual::Manual;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::store::Store;
-use crate::store::cluster::lease::Terms;
+use crate::store::cluster::lease::LeaseTimes;
 use crate::store::error::StoreError;
 
 /// Longest wait, when work ends, for answers of CAs to requests that only read.
@@ -69,13 +69,13 @@ pub fn clients(resolver: &Arc<dyn Resolve>) -> Clients {
 
 /// Parts that the controllers are made of.
 #[derive(Debug)]
-pub struct Equipment {
+pub struct ControllerParts {
     /// Store with the resources.
     pub store: Arc<dyn Store>,
     /// Solver of HTTP-01.
     pub http01: Arc<dyn Solver>,
     /// Means of the DNS-01 providers.
-    pub dns01: Reach,
+    pub dns01: ProviderMeans,
     /// Solver of TLS-ALPN-01.
     pub tls_alpn01: Arc<TlsAlpn01>,
     /// HTTP and TLS client of the self-check.
@@ -90,7 +90,7 @@ pub struct Equipment {
     pub rules: Rules,
 }
 
-impl Equipment {
+impl ControllerParts {
     /// Builds the parts for a command without flags: no listener for TLS-ALPN-01, no credentials from the environment.
     pub fn new(
         store: Arc<dyn Store>,
@@ -99,7 +99,7 @@ impl Equipment {
         zones: Zones,
     ) -> Self {
         Self {
-            dns01: Reach::default(),
+            dns01: ProviderMeans::default(),
             memory_zone: None,
             clients: clients(&fetcher.resolver),
             tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
@@ -114,18 +114,19 @@ impl Equipment {
 
 impl Engine {
     /// Starts the controllers with an HTTP probe of this machine.
-    pub fn start(equipment: Equipment) -> Self {
+    pub fn start(equipment: ControllerParts) -> Self {
         let probe = Arc::new(HttpProbe { fetcher: equipment.fetcher.clone() });
         Self::start_looking(equipment, probe, CancellationToken::new())
     }
 
     /// Starts the controllers with the given probe for the HTTP-01 self-check; both run until `stop` is canceled.
     pub fn start_looking(
-        equipment: Equipment,
+        equipment: ControllerParts,
         probe: Arc<dyn Probe>,
         stop: CancellationToken,
     ) -> Self {
-        let Equipment { store, http01, tls_alpn01, fetcher, zones, rules, clients, .. } = equipment;
+        let ControllerParts { store, http01, tls_alpn01, fetcher, zones, rules, clients, .. } =
+            equipment;
         let namespace = &rules.cluster_resource_namespace;
         let dns01_probe: Arc<dyn Probe>;
         let dns01: Arc<dyn Solver>;
@@ -218,7 +219,7 @@ impl Engine {
         let (sender, obstacles) = watch::channel(Obstacles::new());
         let driver = Driver::new(store, clock, controllers, selection, sender);
         let task = tokio::spawn(driver.run(stop.clone()));
-        let grace = Terms::default().grace();
+        let grace = LeaseTimes::default().grace();
         Self { stop, task, obstacles, clients, grace }
     }
 

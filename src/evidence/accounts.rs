@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use super::investigator::Investigator;
 use crate::acme::{AccountKey, Acme as _, OrderReply, Registration, Session};
 use crate::controllers::accounts::{account_key, tls_of};
-use crate::diagnosis::case::authority::{AccountCase, HeldOrder};
+use crate::diagnosis::case::authority::{AccountCase, AuthorityOrder};
 use crate::diagnosis::case::issuer::IssuerCase;
 use crate::model::issuer::AcmeIssuer;
 use crate::model::{Key, Kind, ObjectName, Order, Secret};
@@ -64,7 +64,7 @@ impl Investigator {
     }
 
     /// Reads the pending orders of the account that no Order of the store stands for.
-    async fn left_orders(&self, session: &Session) -> Option<Vec<HeldOrder>> {
+    async fn left_orders(&self, session: &Session) -> Option<Vec<AuthorityOrder>> {
         let listed = self.outside(Box::pin(session.listed_orders())).await.ok()?.ok()?;
         let orders = Resources::<Order>::new(Arc::clone(self.store.as_ref()?), Kind::Order);
         // If only a part of the Orders can be read, an order may belong to one of the others.
@@ -74,7 +74,7 @@ impl Investigator {
         let read = left.map(|url| async move {
             let reply = self.outside(session.order(url)).await.ok()?.ok()?;
             let OrderReply { status, expires, error: problem, .. } = reply;
-            Some(HeldOrder { url: url.clone(), status, expires, problem, at: self.now })
+            Some(AuthorityOrder { url: url.clone(), status, expires, problem, at: self.now })
         });
         let read = join_all(read).await;
         Some(read.into_iter().flatten().filter(|held| held.status == "pending").collect())

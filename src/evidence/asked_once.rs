@@ -8,15 +8,15 @@ use tokio::sync::OnceCell;
 
 /// Answers, by question.
 #[derive(Debug)]
-pub(super) struct AskedOnce<T>(Mutex<BTreeMap<String, Arc<OnceCell<T>>>>);
+pub(super) struct AnswerCache<T>(Mutex<BTreeMap<String, Arc<OnceCell<T>>>>);
 
-impl<T> Default for AskedOnce<T> {
+impl<T> Default for AnswerCache<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T: Clone> AskedOnce<T> {
+impl<T: Clone> AnswerCache<T> {
     /// Returns the answer to a question; a task that asks during a running question waits for its answer.
     pub(super) async fn answer(&self, question: &str, asked: impl Future<Output = T>) -> T {
         let cell = Arc::clone(self.0.lock().entry(question.to_owned()).or_default());

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use url::Url;
 
-use super::investigator::{AT_ONCE, Investigator};
+use super::investigator::{Investigator, MAX_CONCURRENT};
 use crate::acme::TlsOptions;
 use crate::controllers::accounts::tls_of;
 use crate::diagnosis::case::Case;
@@ -31,7 +31,7 @@ impl Investigator {
             let server = self.authority(&acme.server, &tls);
             Some(tokio::join!(self.directory(acme), server, self.account(of, asked)))
         });
-        let looked: Vec<_> = stream::iter(looked).buffered(AT_ONCE).collect().await;
+        let looked: Vec<_> = stream::iter(looked).buffered(MAX_CONCURRENT).collect().await;
         for (of, looked) in case.issuers.iter_mut().zip(looked) {
             let Some((directory, authority, account)) = looked else { continue };
             (of.directory, of.authority, of.account) = (Some(directory), authority, account);

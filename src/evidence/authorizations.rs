@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 
-use super::investigator::{AT_ONCE, Investigator, MOST_NAMES};
+use super::investigator::{Investigator, MAX_CONCURRENT, MAX_NAMES};
 use super::patience::no_answer;
 use crate::acme::error::AcmeError;
 use crate::controllers::ReconcileError;
 use crate::diagnosis::case::authority::HeldCase;
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::issuer::DirectoryAnswer;
-use crate::diagnosis::case::{Case, CertificateCase, Unseen};
+use crate::diagnosis::case::{Case, CertificateCase, Unobserved};
 use crate::inspect::authority;
 use crate::model::common::IssuerRef;
 use crate::model::names::shown_domain;
@@ -32,15 +32,15 @@ impl Investigator {
                 asked.extend(authorizations(store, of).await.into_iter().map(|one| (index, one)));
             }
         }
-        let left_out = asked.len().saturating_sub(MOST_NAMES);
-        asked.truncate(MOST_NAMES);
+        let left_out = asked.len().saturating_sub(MAX_NAMES);
+        asked.truncate(MAX_NAMES);
         let asked = asked.into_iter().map(|(index, one)| async move {
             let issuer = (one.namespace.as_str(), &one.issuer);
             let asked = authority::ask(&one.url, issuer, accounts);
             let held = self.outside(asked).await;
             (index, one, held)
         });
-        let replies: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+        let replies: Vec<_> = stream::iter(asked).buffered(MAX_CONCURRENT).collect().await;
         for (index, one, held) in replies {
             let name = one.name;
             let blank = HeldCase { name: name.clone(), at: self.now, ..HeldCase::default() };
@@ -81,12 +81,12 @@ impl Investigator {
                 Err(_) => no_answer(),
             };
             let what = format!("the authorization of {name} at the CA");
-            case.unseen.push(Unseen { what, why, is_forbidden: false });
+            case.unseen.push(Unobserved { what, why, is_forbidden: false });
         }
         if left_out > 0 {
             let what = format!("the authorizations of {left_out} more names at the CA");
-            let why = format!("at most {MOST_NAMES} are read");
-            case.unseen.push(Unseen { what, why, is_forbidden: false });
+            let why = format!("at most {MAX_NAMES} are read");
+            case.unseen.push(Unobserved { what, why, is_forbidden: false });
         }
     }
 }

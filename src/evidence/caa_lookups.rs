@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
-use super::asked_once::AskedOnce;
+use super::asked_once::AnswerCache;
 use super::lookup::looked_up;
 use crate::diagnosis::case::name::{CaaLevel, LookUp};
 use crate::dns::Resolve;
@@ -11,7 +11,7 @@ use crate::model::caa::{CaaRecordSet, upwards};
 
 /// CAA lookups of one diagnosis, by name.
 #[derive(Debug, Default)]
-pub(super) struct CaaLookups(AskedOnce<LookUp<CaaRecordSet>>);
+pub(super) struct CaaLookups(AnswerCache<LookUp<CaaRecordSet>>);
 
 impl CaaLookups {
     /// Looks up CAA records from the name upwards, up to the first name that has records or whose lookup fails.

@@ -16,13 +16,13 @@ use crate::diagnosis::case::dns::{
 use crate::diagnosis::case::name::NameCase;
 use crate::dns::lookup::server_addresses;
 use crate::dns::server::Server;
-use crate::dns::wildcard::NOBODY;
+use crate::dns::wildcard::UNUSED_LABEL;
 use crate::dns::wire::Recursion;
 use crate::dns::zone::Zones;
 use crate::dns::{LookupError, RecordType};
 use crate::model::ChallengeType;
 use crate::model::challenge::record_name;
-use crate::model::zone_look::{DnsOutcome, ZoneLook};
+use crate::model::zone_look::{DnsOutcome, ZoneState};
 use crate::probes::dns::zones_of;
 use crate::solvers::dns01::manual::is_a_persons;
 
@@ -44,7 +44,7 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
     }
     let zones = zones(by, name)?;
     let (record, domain) = (record(name), format!("{}.", name.name));
-    let nobody = format!("{NOBODY}.{domain}");
+    let nobody = format!("{UNUSED_LABEL}.{domain}");
     let look = async {
         let name = record.as_ref().unwrap_or(&nobody);
         let zone = by.outside(zone_look(by, &zones, name)).await.ok().and_then(Result::ok);
@@ -141,7 +141,7 @@ pub(super) async fn at_update_server(
 }
 
 /// Queries the zone around a name; the servers of one zone are queried once, however many names it has.
-async fn zone_look(by: &Investigator, zones: &Zones, name: &str) -> Result<ZoneLook, LookupError> {
+async fn zone_look(by: &Investigator, zones: &Zones, name: &str) -> Result<ZoneState, LookupError> {
     let around = zones.zone_around(name).await?;
     let by_whom: Vec<String> = zones.resolvers().iter().map(ToString::to_string).collect();
     let question = format!("{} by {}", around.name().to_ascii_lowercase(), by_whom.join(" "));
@@ -278,7 +278,7 @@ fn resolvers(zones: &Zones, by: &Investigator) -> Vec<(DnsVantage, Server)> {
 }
 
 /// Servers of a zone that answer for it.
-fn authorities(zone: &ZoneLook) -> Vec<(DnsVantage, Server)> {
+fn authorities(zone: &ZoneState) -> Vec<(DnsVantage, Server)> {
     let speaking = zone.servers.iter().filter(|server| server.serves());
     let placed = speaking.filter_map(|server| {
         let address = server.address?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::investigator::Investigator;
-use super::kept::seen;
+use super::kept::certificate_identity;
 use super::listed::list;
 use super::path::INGRESSES;
 use crate::acme::chain::{Leaf, leaf};
@@ -53,7 +53,8 @@ impl Investigator {
             let name = ObjectName::new(namespace, &other.secret);
             let Ok(secret) = secrets.get(&name).await else { continue };
             let text = secret.as_ref().and_then(|it| std::str::from_utf8(it.value(TLS_CRT)?).ok());
-            let certificate = text.and_then(|text| leaf(text).ok()).map(|it| seen(&it, own));
+            let certificate =
+                text.and_then(|text| leaf(text).ok()).map(|it| certificate_identity(&it, own));
             read.push(IngressSecretCase { is_there: secret.is_some(), certificate, ..other });
         }
         (own_hosts, read)

@@ -8,9 +8,9 @@ use super::investigator::{DiagnosisTarget, Investigator};
 use super::names::looked_for;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
-use crate::diagnosis::case::name::{InsideLook, NameCase};
-use crate::diagnosis::case::{Case, Unseen};
-use crate::model::observation::{Seen, Vantage};
+use crate::diagnosis::case::name::{InsideProbe, NameCase};
+use crate::diagnosis::case::{Case, Unobserved};
+use crate::model::observation::{CheckResult, Vantage};
 use crate::model::{Answer, ChallengeType};
 use crate::probes::cluster::{PodProbe, ProbePlace};
 use crate::reconcile::challenge::Readiness;
@@ -32,7 +32,7 @@ impl Investigator {
         interrupted: &Interrupted,
     ) -> Result<Case, Failure> {
         let mut case = tokio::select! {
-            looked = Box::pin(self.look(targets)) => looked?,
+            looked = Box::pin(self.investigate(targets)) => looked?,
             kind = interrupted.wait() => return Err(Failure::silent(kind)),
         };
         let mut looked = Box::pin(self.look_inside(&mut case));
@@ -73,22 +73,22 @@ impl Investigator {
         });
         for (at, look) in join_all(looks).await {
             let name = &mut case.names[at];
-            if let Seen::NoLook { why, .. } = &look.observation.seen {
+            if let CheckResult::NoLook { why, .. } = &look.observation.seen {
                 let what = format!("{} from inside the cluster", name.name);
                 let is_forbidden = false;
-                case.unseen.push(Unseen { what, why: why.clone(), is_forbidden });
+                case.unseen.push(Unobserved { what, why: why.clone(), is_forbidden });
             }
             name.inside = Some(look);
         }
         if left_out > 0 {
             let what = format!("{left_out} more names from inside the cluster");
             let why = format!("at most {MAX_PODS} Pods are created");
-            case.unseen.push(Unseen { what, why, is_forbidden: false });
+            case.unseen.push(Unobserved { what, why, is_forbidden: false });
         }
     }
 }
 
-async fn look(probe: &PodProbe, place: ProbePlace<'_>, answer: &Answer) -> InsideLook {
+async fn look(probe: &PodProbe, place: ProbePlace<'_>, answer: &Answer) -> InsideProbe {
     let observation = probe.look_from(place, answer).await;
     // Judged by the CA's rules, as if the Pod were a vantage of the CA.
     let mut as_outside = observation.clone();
@@ -97,5 +97,5 @@ async fn look(probe: &PodProbe, place: ProbePlace<'_>, answer: &Answer) -> Insid
         Readiness::Ready => (true, None),
         Readiness::NotYet { cause, .. } => (false, cause),
     };
-    InsideLook { observation, is_answer, sighting }
+    InsideProbe { observation, is_answer, sighting }
 }

@@ -8,19 +8,19 @@ use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use super::answer_flags::AnswerArgs;
-use super::asked_once::AskedOnce;
+use super::asked_once::AnswerCache;
 use super::caa_lookups::CaaLookups;
 use super::patience::PROBE_TIMEOUT;
 use crate::acme::Clients;
 use crate::context::Context;
-use crate::diagnosis::case::{DriverCase, Unseen};
+use crate::diagnosis::case::{DriverCase, Unobserved};
 use crate::dns::server::Server;
 use crate::dns::zone::Zones;
 use crate::engine;
-use crate::engine::dns01::Reach;
+use crate::engine::dns01::ProviderMeans;
 use crate::fetch::Fetcher;
 use crate::input::applying::behind;
-use crate::model::zone_look::ZoneLook;
+use crate::model::zone_look::ZoneState;
 use crate::model::{Key, ObjectName};
 use crate::probes::cluster::PodProbe;
 use crate::reconcile::schedule::Limits;
@@ -31,9 +31,9 @@ use crate::store::error::StoreError;
 use crate::store::mirror::Mirror;
 
 /// Largest number of objects that are read, or CAs that are asked, at the same time.
-pub(super) const AT_ONCE: usize = 16;
+pub(super) const MAX_CONCURRENT: usize = 16;
 /// Largest number of names of one investigation that are probed over the network.
-pub(super) const MOST_NAMES: usize = 100;
+pub(super) const MAX_NAMES: usize = 100;
 
 /// Object or name to diagnose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,14 +61,14 @@ pub struct Investigator {
     /// CAA records looked up so far.
     pub(super) caa: CaaLookups,
     /// Zones whose servers were queried so far, by the names of the zones and the resolvers that know them.
-    pub(super) zone_looks: AskedOnce<ZoneLook>,
+    pub(super) zone_looks: AnswerCache<ZoneState>,
     /// Resolvers elsewhere, to compare with.
     pub(super) others: Vec<Server>,
     pub(super) clients: Clients,
     /// Client of DNS providers, with the Secrets of the store.
     pub(super) dns01: Option<Dns01>,
     /// Means of DNS providers for read-only commands.
-    pub(super) reach: Reach,
+    pub(super) reach: ProviderMeans,
     pub(super) cluster_resource_namespace: String,
     pub(super) limits: Limits,
     pub(super) driver: DriverCase,
@@ -106,7 +106,7 @@ impl Investigator {
         let cluster = store.as_ref().and_then(|store| behind(store, context)).cloned();
         let clients = engine::clients(&fetcher.resolver);
         let cluster_resource_namespace = context.global.cluster_resource_namespace.clone();
-        let reach = Reach::usual(context);
+        let reach = ProviderMeans::usual(context);
         let dns01 = store.as_ref().map(|store| {
             let (zones, namespace) = (zones.clone(), &cluster_resource_namespace);
             let dns01 = reach.clone().providers(store, zones, &fetcher.resolver, namespace);
@@ -119,7 +119,7 @@ impl Investigator {
             fetcher,
             zones,
             caa: CaaLookups::default(),
-            zone_looks: AskedOnce::default(),
+            zone_looks: AnswerCache::default(),
             others: Vec::new(),
             clients,
             dns01,
@@ -159,6 +159,6 @@ impl Investigator {
 }
 
 /// Builds the entry for something that could not be read from the store.
-pub(super) fn unseen(what: String, error: &StoreError) -> Unseen {
-    Unseen { what, why: error.to_string(), is_forbidden: error.lacks_permission() }
+pub(super) fn unseen(what: String, error: &StoreError) -> Unobserved {
+    Unobserved { what, why: error.to_string(), is_forbidden: error.lacks_permission() }
 }

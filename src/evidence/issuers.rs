@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 
-use super::investigator::{AT_ONCE, Investigator, unseen};
+use super::investigator::{Investigator, MAX_CONCURRENT, unseen};
 use super::patience::no_answer;
 use crate::acme::Directory;
 use crate::acme::error::{AcmeError, Fault};
 use crate::context::failure::Failure;
 use crate::controllers::account_secrets::mac_key;
 use crate::controllers::accounts::{account_key, is_being_changed, key_in_secret, tls_of};
-use crate::diagnosis::case::Unseen;
+use crate::diagnosis::case::Unobserved;
 use crate::diagnosis::case::issuer::{
     DirectoryAnswer, DirectoryCase, IssuerCase, SecretCase, SecretState, SecretUse,
 };
@@ -34,14 +34,14 @@ impl Investigator {
         &self,
         store: &Arc<dyn Store>,
         keys: BTreeSet<Key>,
-        unseen: &mut Vec<Unseen>,
+        unseen: &mut Vec<Unobserved>,
     ) -> Result<Vec<IssuerCase>, Failure> {
         let read = keys.into_iter().map(|key| async {
             let mut missed = Vec::new();
             let issuer = self.issuer(store, key, &mut missed).await?;
             Ok::<_, StoreError>((issuer, missed))
         });
-        let mut read = stream::iter(read).buffered(AT_ONCE);
+        let mut read = stream::iter(read).buffered(MAX_CONCURRENT);
         let mut all = Vec::new();
         while let Some(one) = read.next().await {
             let (issuer, missed) = one?;
@@ -55,7 +55,7 @@ impl Investigator {
         &self,
         store: &Arc<dyn Store>,
         key: Key,
-        missed: &mut Vec<Unseen>,
+        missed: &mut Vec<Unobserved>,
     ) -> Result<IssuerCase, StoreError> {
         let record = match store.get(&key).await {
             Ok(record) => record,

@@ -14,7 +14,9 @@ use crate::acme::inspection::Material;
 use crate::acme::renewal_info::{self, RenewalAnswer, RenewalReply};
 use crate::controllers::accounts::tls_of;
 use crate::controllers::facts;
-use crate::diagnosis::case::authority::{KeptCase, RenewalCase, SeenCertificate, ServedCase};
+use crate::diagnosis::case::authority::{
+    CertificateIdentity, RenewalCase, ServedCase, StoredCertificateCase,
+};
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::fetch::served::server_name;
@@ -34,7 +36,10 @@ const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Investigator {
     /// Reads the stored certificates of the first Certificates; `None` for a Certificate that has none.
-    pub(super) async fn kept_certificates(&self, case: &Case) -> Vec<Option<KeptCase>> {
+    pub(super) async fn kept_certificates(
+        &self,
+        case: &Case,
+    ) -> Vec<Option<StoredCertificateCase>> {
         let Some(store) = &self.store else { return Vec::new() };
         let looked = case.certificates.iter().take(MAX_CERTIFICATES);
         join_all(looked.map(|of| self.kept(store, case, of))).await
@@ -45,7 +50,7 @@ impl Investigator {
         store: &Arc<dyn Store>,
         case: &Case,
         of: &CertificateCase,
-    ) -> Option<KeptCase> {
+    ) -> Option<StoredCertificateCase> {
         let certificate = &of.certificate;
         let name = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
         let secrets = Resources::<Secret>::new(Arc::clone(store), Kind::Secret);
@@ -73,8 +78,8 @@ impl Investigator {
                 is_by_record.then_some(false)
             };
         }
-        Some(KeptCase {
-            certificate: seen(&own, &own),
+        Some(StoredCertificateCase {
+            certificate: certificate_identity(&own, &own),
             top_issuer: top_issuer(text).unwrap_or_default(),
             renewal,
             served,
@@ -128,7 +133,7 @@ impl Investigator {
                 is_elsewhere: is_elsewhere(shown.address),
                 is_meant: None,
                 at: self.now,
-                certificate: seen(&other, own),
+                certificate: certificate_identity(&other, own),
             })
         });
         join_all(looked).await.into_iter().flatten().collect()
@@ -161,8 +166,8 @@ fn describe_other_issuer(certificate: &Certificate, secret: &Secret) -> Option<S
     })
 }
 
-pub(super) fn seen(leaf: &Leaf, own: &Leaf) -> SeenCertificate {
-    SeenCertificate {
+pub(super) fn certificate_identity(leaf: &Leaf, own: &Leaf) -> CertificateIdentity {
+    CertificateIdentity {
         serial: leaf.serial.clone(),
         issuer: leaf.issuer.clone(),
         common_name: leaf.names.common_name.clone(),

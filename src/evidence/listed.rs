@@ -23,7 +23,7 @@ pub(super) const fn resource(
 }
 
 /// Reason why objects could not be listed.
-pub(super) enum Unlisted {
+pub(super) enum ListError {
     /// The cluster does not define the kind.
     Undefined,
     /// The API server refused, or did not answer.
@@ -37,15 +37,16 @@ pub(super) async fn list<T: DeserializeOwned>(
     namespace: &str,
     labels: &str,
     fields: &str,
-) -> Result<Vec<T>, Unlisted> {
+) -> Result<Vec<T>, ListError> {
     let all = cluster.foreign(resource, namespace, Manager::Person);
     match timeout(PROBE_TIMEOUT, all.fitting(labels, fields)).await {
         Ok(Ok(found)) => Ok(found.into_iter().filter_map(typed).collect()),
-        Ok(Err(StoreError::Cluster(fault))) if fault.is_undefined() => Err(Unlisted::Undefined),
-        Ok(Err(error)) => {
-            Err(Unlisted::Failed { why: error.to_string(), is_forbidden: error.lacks_permission() })
-        }
-        Err(_) => Err(Unlisted::Failed { why: late(), is_forbidden: false }),
+        Ok(Err(StoreError::Cluster(fault))) if fault.is_undefined() => Err(ListError::Undefined),
+        Ok(Err(error)) => Err(ListError::Failed {
+            why: error.to_string(),
+            is_forbidden: error.lacks_permission(),
+        }),
+        Err(_) => Err(ListError::Failed { why: late(), is_forbidden: false }),
     }
 }
 

@@ -8,15 +8,15 @@ use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::control::Around;
-use super::investigator::{AT_ONCE, DiagnosisTarget, Investigator, MOST_NAMES, unseen};
+use super::control::ControlSubjects;
+use super::investigator::{DiagnosisTarget, Investigator, MAX_CONCURRENT, MAX_NAMES, unseen};
 use super::rivals::read_rivals;
 use super::{names, path, wanted_names};
 use crate::context::failure::Failure;
-use crate::controllers::neighbours::Neighbours;
+use crate::controllers::neighbours::CertificateSurroundings;
 use crate::diagnosis::case::chain::{Chain, issuer_key};
 use crate::diagnosis::case::name::NameCase;
-use crate::diagnosis::case::{Case, CertificateCase, DueReason, Unseen};
+use crate::diagnosis::case::{Case, CertificateCase, DueReason, Unobserved};
 use crate::input::lookup;
 use crate::model::common::condition;
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
@@ -32,7 +32,7 @@ impl Investigator {
     ///
     /// # Errors
     /// Fails when an object does not exist, or the store cannot be read at all.
-    pub async fn look(&self, targets: &[DiagnosisTarget]) -> Result<Case, Failure> {
+    pub async fn investigate(&self, targets: &[DiagnosisTarget]) -> Result<Case, Failure> {
         let in_cluster = self.store.as_ref().is_some_and(|store| store.in_cluster());
         let driver = self.driver.clone();
         let is_of_many = targets.len() > 1;
@@ -72,7 +72,7 @@ impl Investigator {
         }
         case.names.extend(wanted_names::of_certificates(&case));
         let answering = self.listen(&mut case).await;
-        let around = Around::of(&case);
+        let around = ControlSubjects::of(&case);
         let wanted = path::wanted(&case);
         let names = std::mem::take(&mut case.names);
         // Everything outside is asked concurrently: a silent server delays no other.
@@ -100,8 +100,8 @@ impl Investigator {
         case.names = names;
         if left_out > 0 {
             let what = format!("{left_out} more names");
-            let why = format!("at most {MOST_NAMES} names are probed");
-            case.unseen.push(Unseen { what, why, is_forbidden: false });
+            let why = format!("at most {MAX_NAMES} names are probed");
+            case.unseen.push(Unobserved { what, why, is_forbidden: false });
         }
         Ok(case)
     }
@@ -112,9 +112,9 @@ impl Investigator {
         names: Vec<NameCase>,
         listener: Option<&Listener>,
     ) -> (Vec<NameCase>, usize) {
-        let left_out = names.len().saturating_sub(MOST_NAMES);
-        let looked = names.into_iter().take(MOST_NAMES);
-        let looked = looked.map(|name| names::look(self, name, listener));
+        let left_out = names.len().saturating_sub(MAX_NAMES);
+        let looked = names.into_iter().take(MAX_NAMES);
+        let looked = looked.map(|name| names::probe_name(self, name, listener));
         (join_all(looked).await, left_out)
     }
 
@@ -137,7 +137,7 @@ impl Investigator {
         }
         let is_of_many = case.is_of_many;
         let read = names.iter().map(|name| self.read_certificate(store, name, is_of_many));
-        let mut read = stream::iter(read).buffered(AT_ONCE);
+        let mut read = stream::iter(read).buffered(MAX_CONCURRENT);
         while let Some(one) = read.next().await {
             let (of, unseen) = one?;
             case.certificates.extend(of);
@@ -152,7 +152,7 @@ impl Investigator {
         store: &Arc<dyn Store>,
         name: &ObjectName,
         is_of_many: bool,
-    ) -> Result<(Option<CertificateCase>, Vec<Unseen>), Failure> {
+    ) -> Result<(Option<CertificateCase>, Vec<Unobserved>), Failure> {
         let mut missed = Vec::new();
         let chain = match chain::read(store, name).await {
             Ok(Some(chain)) => chain,
@@ -198,8 +198,9 @@ impl Investigator {
         let secret = ObjectName::new(namespace, &certificate.spec.secret_name);
         let secrets = Resources::<Secret>::new(Arc::clone(store), Kind::Secret);
         let secret = secrets.get(&secret).await?;
-        let mut observed =
-            Neighbours::new(store).observe_from_outside(certificate, secret.as_ref()).await?;
+        let mut observed = CertificateSurroundings::new(store)
+            .observe_from_outside(certificate, secret.as_ref())
+            .await?;
         observed.windows = renewal::windows(&certificate.spec, |zone| TimeZone::get(zone).ok());
         let due = certificate::due(certificate, &observed, self.now);
         let due = due.map(|due| DueReason { reason: due.reason.to_owned(), message: due.message });

@@ -6,10 +6,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::answer_flags::AnswerArgs;
-use super::control::{CONTROLLER, DEPLOYMENTS, Look};
+use super::control::{CONTROLLER_LABELS, ClusterReader, DEPLOYMENTS};
 use super::investigator::{DiagnosisTarget, Investigator};
 use super::listed::list;
-use super::verdict::{SeenCase, driver};
+use super::verdict::{ObservedCase, driver};
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::look::{LookArgs, NameserverArgs};
@@ -23,7 +23,7 @@ use crate::store::Store;
 
 /// Means of a diagnosis, as flags say.
 #[derive(Clone, Copy, Debug)]
-pub struct LookMeans<'a> {
+pub struct DiagnosisMeans<'a> {
     /// Places where answers are given.
     pub answers: &'a AnswerArgs,
     /// Flags for lookups and requests.
@@ -38,7 +38,7 @@ pub struct LookMeans<'a> {
     pub probe: Option<&'a ProbePodArgs>,
 }
 
-impl LookMeans<'_> {
+impl DiagnosisMeans<'_> {
     /// Reads the evidence on the targets once, and stores it in `seen`.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl LookMeans<'_> {
         self,
         store: Option<Arc<dyn Store>>,
         targets: &[DiagnosisTarget],
-        seen: &mut SeenCase,
+        seen: &mut ObservedCase,
         context: &mut Context,
     ) -> Result<(), Failure> {
         follow_controller(store.as_ref(), context).await;
@@ -80,9 +80,10 @@ async fn follow_controller(store: Option<&Arc<dyn Store>>, context: &mut Context
         return;
     }
     let Some(cluster) = store.and_then(|store| behind(store, context)) else { return };
-    let found = list::<Value>(cluster, DEPLOYMENTS, "", CONTROLLER, "").await.unwrap_or_default();
+    let found =
+        list::<Value>(cluster, DEPLOYMENTS, "", CONTROLLER_LABELS, "").await.unwrap_or_default();
     // If there are several controllers, the right one is unknown.
-    if let [controller] = &Look::controllers(&found, &[])[..]
+    if let [controller] = &ClusterReader::controllers(&found, &[])[..]
         && let Some(namespace) = controller.flags.get("cluster-resource-namespace")
     {
         // The Helm chart uses a variable that Kubernetes fills in.

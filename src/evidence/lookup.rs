@@ -4,7 +4,7 @@ use tokio::time::error::Elapsed;
 
 use super::patience::no_answer;
 use crate::diagnosis::case::name::LookUp;
-use crate::dns::{LookupError, Why};
+use crate::dns::{LookupError, LookupFailure};
 
 /// Converts the result of a lookup with a time limit.
 pub(super) fn looked_up<T>(asked: Result<Result<T, LookupError>, Elapsed>) -> LookUp<T> {
@@ -18,16 +18,16 @@ pub(super) fn looked_up<T>(asked: Result<Result<T, LookupError>, Elapsed>) -> Lo
         LookupError::NoSuchName { .. } => LookUp::NoName(said),
         LookupError::NoSuchTarget { target, .. } => LookUp::Dangling { target },
         LookupError::NoAddress { .. } | LookupError::NoText { .. } => LookUp::NoRecord(said),
-        LookupError::AliasLoop { .. } | LookupError::Failed { why: Why::AliasLoop(_), .. } => {
-            LookUp::Circle(said)
-        }
-        LookupError::Failed { why: Why::Answered { code, target: Some(target) }, .. } => {
-            LookUp::Code(format!("{code} for {target}, the target of its CNAME"))
-        }
-        LookupError::Failed { why: Why::Answered { code, .. }, .. }
+        LookupError::AliasLoop { .. }
+        | LookupError::Failed { why: LookupFailure::AliasLoop(_), .. } => LookUp::Circle(said),
+        LookupError::Failed {
+            why: LookupFailure::Answered { code, target: Some(target) }, ..
+        } => LookUp::Code(format!("{code} for {target}, the target of its CNAME")),
+        LookupError::Failed { why: LookupFailure::Answered { code, .. }, .. }
         | LookupError::UnexpectedCode { code, .. } => LookUp::Code(code),
         LookupError::Failed {
-            why: Why::Silent | Why::Slow { .. } | Why::Server { .. }, ..
+            why: LookupFailure::Silent | LookupFailure::Slow { .. } | LookupFailure::Server { .. },
+            ..
         } => LookUp::Silence(said),
         LookupError::Failed { .. }
         | LookupError::NoZone { .. }

@@ -9,12 +9,12 @@ use super::lookup::looked_up;
 use super::patience::no_answer;
 use super::{dns, web};
 use crate::diagnosis::case::dns::DnsCase;
-use crate::diagnosis::case::name::{AddressLook, AnswerLook, LookUp, NameCase};
+use crate::diagnosis::case::name::{AddressProbe, AnswerProbe, LookUp, NameCase};
 use crate::diagnosis::case::web::UNKNOWN_TOKEN;
 use crate::diagnosis::words::facts;
 use crate::fetch::Fetcher;
 use crate::model::cause::Symptom;
-use crate::model::observation::{Observation, Seen, Vantage};
+use crate::model::observation::{CheckResult, Observation, Vantage};
 use crate::model::zone_look::ProviderZone;
 use crate::model::{Answer, Challenge, ChallengeType, Identifier, reserved};
 use crate::probes::Probe as _;
@@ -30,7 +30,7 @@ use crate::solvers::http01::listener::Listener;
 const MAX_ADDRESSES: usize = 8;
 
 /// Probes one name in every way that its challenge type needs.
-pub(super) async fn look(
+pub(super) async fn probe_name(
     by: &Investigator,
     mut name: NameCase,
     listener: Option<&Listener>,
@@ -115,7 +115,7 @@ async fn probe_outer(
     name: &NameCase,
     case: &DnsCase,
     listener: Option<&Listener>,
-) -> Vec<AddressLook> {
+) -> Vec<AddressProbe> {
     if !name.is_looked_for_in_dns || name.kind.is_some_and(|kind| kind != ChallengeType::Http01) {
         return Vec::new();
     }
@@ -134,7 +134,7 @@ async fn probe_addresses(
     by: &Investigator,
     name: &NameCase,
     listener: Option<&Listener>,
-) -> (LookUp<Vec<std::net::IpAddr>>, bool, Vec<AddressLook>) {
+) -> (LookUp<Vec<std::net::IpAddr>>, bool, Vec<AddressProbe>) {
     let overridden = if name.kind == Some(ChallengeType::TlsAlpn01) {
         by.fetcher.overrides.handshake(&name.name)
     } else {
@@ -170,13 +170,13 @@ async fn probe_tls(
     by: &Investigator,
     challenge: &Challenge,
     address: SocketAddr,
-) -> Option<AddressLook> {
+) -> Option<AddressProbe> {
     let answer = Answer::of(challenge).ok()?;
     let mut overrides = by.fetcher.overrides.clone();
     let host = challenge.spec.dns_name.clone();
     overrides.handshakes.insert(host, (address.ip(), Some(address.port())));
     let probe = TlsAlpnProbe { fetcher: Fetcher { overrides, ..by.fetcher.clone() } };
-    let looked = by.outside(probe.look(challenge, &answer)).await;
+    let looked = by.outside(probe.probe(challenge, &answer)).await;
     let observation = match looked.ok().and_then(|looks| looks.into_iter().next()) {
         Some(observation) => Observation { at: by.now, ..observation },
         None => unanswered(by, String::new()),
@@ -185,7 +185,7 @@ async fn probe_tls(
         Readiness::Ready => (true, None),
         Readiness::NotYet { cause, .. } => (false, cause),
     };
-    Some(AddressLook {
+    Some(AddressProbe {
         address,
         observation,
         expected: shown::digest_of(&answer),
@@ -203,7 +203,7 @@ async fn probe_http(
     name: &NameCase,
     address: SocketAddr,
     listener: Option<&Listener>,
-) -> AddressLook {
+) -> AddressProbe {
     let mut overrides = by.fetcher.overrides.clone();
     overrides.hosts.insert(name.name.clone(), (address.ip(), Some(address.port())));
     let fetcher = Fetcher { overrides, ..by.fetcher.clone() };
@@ -232,7 +232,7 @@ async fn probe_http(
             .ok()
             .flatten()
     };
-    AddressLook {
+    AddressProbe {
         address,
         observation,
         expected: answer.key_authorization,
@@ -258,13 +258,13 @@ pub(super) fn looked_for(name: &NameCase) -> Option<(Answer, bool)> {
 }
 
 /// Result for a name from which no URL can be made.
-fn unprobed(by: &Investigator, address: SocketAddr) -> AddressLook {
+fn unprobed(by: &Investigator, address: SocketAddr) -> AddressProbe {
     let observation = Observation {
-        seen: Seen::NoLook { why: "the name is not valid".to_owned(), symptom: None },
+        seen: CheckResult::NoLook { why: "the name is not valid".to_owned(), symptom: None },
         ..unanswered(by, String::new())
     };
     let (expected, is_expected, is_answer) = (String::new(), false, false);
-    AddressLook {
+    AddressProbe {
         address,
         observation,
         expected,
@@ -284,7 +284,7 @@ fn unanswered(by: &Investigator, url: String) -> Observation {
         at: by.now,
         url,
         hops: Vec::new(),
-        seen: Seen::Nothing { why: no_answer(), symptom: Some(Symptom::Unreachable) },
+        seen: CheckResult::Nothing { why: no_answer(), symptom: Some(Symptom::Unreachable) },
     }
 }
 
@@ -292,14 +292,14 @@ fn unanswered(by: &Investigator, url: String) -> Observation {
 async fn probe_record(
     by: &Investigator,
     challenge: Option<&Challenge>,
-) -> Option<(AnswerLook, Option<String>)> {
+) -> Option<(AnswerProbe, Option<String>)> {
     // The other challenge types are probed at each address.
     let challenge = challenge.filter(|challenge| challenge.spec.kind.is_by_record())?;
     let answer = Answer::of(challenge).ok()?;
     let probe = DnsProbe { zones: by.zones.clone() };
-    let look = probe.look(challenge, &answer);
-    let mut observations = by.outside(look).await.unwrap_or_else(|_| {
-        let seen = Seen::NoLook { why: no_answer(), symptom: Some(Symptom::ServersSilent) };
+    let probe_name = probe.probe(challenge, &answer);
+    let mut observations = by.outside(probe_name).await.unwrap_or_else(|_| {
+        let seen = CheckResult::NoLook { why: no_answer(), symptom: Some(Symptom::ServersSilent) };
         vec![Observation { seen, ..unanswered(by, challenge.spec.record_name()) }]
     });
     for observation in &mut observations {
@@ -311,15 +311,15 @@ async fn probe_record(
         Readiness::Ready => (None, None),
         Readiness::NotYet { reason, cause } => (Some(reason), cause),
     };
-    let zone = observations.iter().find_map(|look| match &look.seen {
-        Seen::Records { zone, .. } if !zone.is_empty() => Some(zone.clone()),
+    let zone = observations.iter().find_map(|probe_name| match &probe_name.seen {
+        CheckResult::Records { zone, .. } if !zone.is_empty() => Some(zone.clone()),
         _ => None,
     });
     let doubled = match (&reason, zone) {
         (Some(_), Some(zone)) => find_doubled(by, challenge, &zone, &expected).await,
         _ => None,
     };
-    Some((AnswerLook { expected, observations, reason, sighting }, doubled))
+    Some((AnswerProbe { expected, observations, reason, sighting }, doubled))
 }
 
 /// Returns the name with the zone twice if the record is there: some providers append the zone to an absolute name.

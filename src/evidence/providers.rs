@@ -4,12 +4,12 @@
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::timeout;
 
-use super::investigator::{AT_ONCE, Investigator};
+use super::investigator::{Investigator, MAX_CONCURRENT};
 use super::patience::PROBE_TIMEOUT;
 use super::wanted_names::{chosen, ordered};
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::issuer::ProviderCase;
-use crate::diagnosis::case::{Case, CertificateCase, Unseen};
+use crate::diagnosis::case::{Case, CertificateCase, Unobserved};
 use crate::model::challenge::record_name;
 use crate::model::field::FieldPath;
 use crate::model::own_solver::OwnSolver;
@@ -39,7 +39,7 @@ struct ProviderQuestion {
 
 impl Investigator {
     /// Asks the providers about the names to be issued; the second list names the providers that could not be asked.
-    pub(super) async fn ask_providers(&self, case: &Case) -> (Vec<ProviderCase>, Vec<Unseen>) {
+    pub(super) async fn ask_providers(&self, case: &Case) -> (Vec<ProviderCase>, Vec<Unobserved>) {
         let Some(dns01) = &self.dns01 else { return Default::default() };
         let mut questions = questions(case);
         let left_out = questions.len().saturating_sub(MAX_SOLVERS);
@@ -48,7 +48,7 @@ impl Investigator {
             let answer = ask(dns01, &question, case.in_cluster).await;
             (question, answer)
         });
-        let mut asked = stream::iter(asked).buffered(AT_ONCE);
+        let mut asked = stream::iter(asked).buffered(MAX_CONCURRENT);
         let (mut told, mut unseen) = (Vec::new(), Vec::new());
         while let Some((question, answer)) = asked.next().await {
             let refusal = match answer {
@@ -65,7 +65,7 @@ impl Investigator {
         if left_out > 0 {
             let what = format!("the DNS providers of {left_out} more solvers");
             let why = format!("at most {MAX_SOLVERS} are asked");
-            unseen.push(Unseen { what, why, is_forbidden: false });
+            unseen.push(Unobserved { what, why, is_forbidden: false });
         }
         (told, unseen)
     }
@@ -81,7 +81,8 @@ async fn ask(
         let why = "the provider takes its credentials from the controller's environment, which is not here";
         return Err(SolveError::passing("cannot ask the provider", why));
     }
-    let asked = timeout(PROBE_TIMEOUT, dns01.look(solver, reference, namespace, record)).await;
+    let asked =
+        timeout(PROBE_TIMEOUT, dns01.check_read_only(solver, reference, namespace, record)).await;
     asked.unwrap_or_else(|_| {
         let why = format!("no answer within {} s", PROBE_TIMEOUT.as_secs());
         Err(SolveError::passing("cannot ask the provider", why))
@@ -96,7 +97,7 @@ fn is_ambient(solver: &Dns01Solver) -> bool {
 }
 
 /// Builds the entry for a provider that could not be asked; `None` if a person has to fix it: another rule reports that.
-fn describe_unasked(question: &ProviderQuestion, error: &SolveError) -> Option<Unseen> {
+fn describe_unasked(question: &ProviderQuestion, error: &SolveError) -> Option<Unobserved> {
     let is_forbidden = match error.remedy.as_deref() {
         Some(Remedy::Store(refusal)) => refusal.lacks_permission(),
         _ => false,
@@ -108,7 +109,7 @@ fn describe_unasked(question: &ProviderQuestion, error: &SolveError) -> Option<U
         question.issuer
     );
     let is_told = error.needs_person && !is_forbidden;
-    (!is_told).then(|| Unseen { what, why: error.why.clone(), is_forbidden })
+    (!is_told).then(|| Unobserved { what, why: error.why.clone(), is_forbidden })
 }
 
 /// Lists every solver whose records are still to be made, once, with the first name that it is for.

@@ -9,7 +9,7 @@ use crate::diagnosis::case::control::ControllerCase;
 use crate::diagnosis::case::{Case, DriverCase, QueuedCase, RunningCase};
 use crate::input::lookup;
 use crate::model::{Challenge, Key, Kind, ObjectName};
-use crate::reconcile::schedule::{Limits, Plan, Waits, plan, plan_of_cert_manager};
+use crate::reconcile::schedule::{Limits, Obstacle, Plan, plan, plan_of_cert_manager};
 use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
@@ -71,8 +71,8 @@ impl Investigator {
             .map(|queued| {
                 let challenge = queued.challenge.name();
                 let is_of_same_order = match &queued.waits {
-                    Waits::Lock { holder } => order_of(holder) == order_of(&challenge),
-                    Waits::Slot { .. } | Waits::Nothing => false,
+                    Obstacle::Lock { holder } => order_of(holder) == order_of(&challenge),
+                    Obstacle::Slot { .. } | Obstacle::Nothing => false,
                 };
                 let domain = queued.challenge.spec.shown_domain();
                 QueuedCase { challenge, domain, waits: queued.waits, is_of_same_order }
@@ -91,11 +91,11 @@ fn flag_limits(controller: &ControllerCase) -> Option<Limits> {
 
 /// Lists the Challenges that others wait for: holders of a name and, if slots are short, the oldest holders of a slot.
 fn list_running(all: &[Challenge], queue: &[QueuedCase]) -> Vec<RunningCase> {
-    let is_slot = |queued: &QueuedCase| matches!(queued.waits, Waits::Slot { .. });
+    let is_slot = |queued: &QueuedCase| matches!(queued.waits, Obstacle::Slot { .. });
     let waits_for_slot = queue.iter().any(is_slot);
     let is_holder = |challenge: &&Challenge| {
         let name = challenge.name();
-        let is_it = |queued: &QueuedCase| matches!(&queued.waits, Waits::Lock { holder } if *holder == name);
+        let is_it = |queued: &QueuedCase| matches!(&queued.waits, Obstacle::Lock { holder } if *holder == name);
         queue.iter().any(is_it) || (waits_for_slot && challenge.status.processing)
     };
     let mut running: Vec<&Challenge> = all.iter().filter(is_holder).collect();

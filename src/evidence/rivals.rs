@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 
-use super::investigator::AT_ONCE;
+use super::investigator::MAX_CONCURRENT;
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::model::{Certificate, Kind, ObjectName};
 use crate::store::error::{StoreError, unless_forbidden};
@@ -24,7 +24,7 @@ pub(super) async fn read_rivals(store: &Arc<dyn Store>, case: &mut Case) -> Resu
         let others = unless_forbidden(all.list(&scope).await)?.unwrap_or_default();
         Ok::<_, StoreError>((namespace, others))
     });
-    let listed: Vec<_> = stream::iter(listed).buffered(AT_ONCE).collect().await;
+    let listed: Vec<_> = stream::iter(listed).buffered(MAX_CONCURRENT).collect().await;
     for listed in listed {
         let (namespace, others) = listed?;
         for other in others {

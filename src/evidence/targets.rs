@@ -42,12 +42,12 @@ pub struct FoundTargets {
     /// Objects and names to diagnose.
     pub targets: Vec<DiagnosisTarget>,
     /// Place without any Certificate, if there is nothing to judge; `None` if any target or Certificate was found.
-    pub nothing: Option<NothingThere>,
+    pub nothing: Option<NoCertificates>,
 }
 
 /// Place that holds no Certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NothingThere {
+pub enum NoCertificates {
     /// State folder that was never written.
     NoState(PathBuf),
     /// This namespace, or all namespaces if `None`.
@@ -175,10 +175,10 @@ async fn find_unready(
         all.into_iter().filter(|it| selector.is_none_or(|labels| labels.fits(it))).collect();
     let nothing = match (is_empty, fitting.is_empty()) {
         (true, _) => Some(match context.absent_state()? {
-            Some(folder) => NothingThere::NoState(folder),
-            None => NothingThere::NoCertificate(namespace.map(str::to_owned)),
+            Some(folder) => NoCertificates::NoState(folder),
+            None => NoCertificates::NoCertificate(namespace.map(str::to_owned)),
         }),
-        (false, true) => Some(NothingThere::NoneFits),
+        (false, true) => Some(NoCertificates::NoneFits),
         (false, false) => None,
     };
     let mut unready = Vec::new();

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::targets::NothingThere;
-use crate::context::{Context, OTHER_FOLDER, no_state_in};
+use super::targets::NoCertificates;
+use crate::context::{Context, OTHER_FOLDER_HINT, no_state_in};
 use crate::diagnosis::case::control::UndefinedCase;
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::finding::Finding;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::hints::reproduce::Instruments;
+use crate::hints::reproduce::ProbeMeans;
 use crate::lead;
 use crate::model::Key;
 use crate::model::order_report::InputPlace;
@@ -25,22 +25,22 @@ pub enum FailOn {
 
 /// Evidence that one diagnosis has read.
 #[derive(Debug, Default)]
-pub struct SeenCase {
+pub struct ObservedCase {
     /// Observations.
     pub case: Box<Case>,
     /// Reason why objects were left out, if any.
     pub absent: Option<String>,
     /// Place without any Certificate, if the user named no target.
-    pub nothing: Option<NothingThere>,
+    pub nothing: Option<NoCertificates>,
     /// Kinds that the cluster does not define.
     pub undefined: Vec<UndefinedCase>,
     /// Means of the probes, to write commands that repeat them.
-    pub(crate) means: Instruments,
+    pub(crate) means: ProbeMeans,
     /// Positions of the given manifests in their files.
     pub places: BTreeMap<Key, InputPlace>,
 }
 
-impl SeenCase {
+impl ObservedCase {
     /// Stores the observations of a diagnosis.
     pub fn keep(&mut self, mut case: Case) {
         if !self.undefined.is_empty() {
@@ -52,20 +52,20 @@ impl SeenCase {
 }
 
 /// Prints that there is nothing to judge.
-pub(crate) fn tell_nothing(printer: &Printer, nothing: &NothingThere) {
+pub(crate) fn tell_nothing(printer: &Printer, nothing: &NoCertificates) {
     let (line, hint) = match nothing {
-        NothingThere::NoState(folder) => {
-            (format!("nothing was judged: {}", no_state_in(folder)), OTHER_FOLDER)
+        NoCertificates::NoState(folder) => {
+            (format!("nothing was judged: {}", no_state_in(folder)), OTHER_FOLDER_HINT)
         }
-        NothingThere::NoCertificate(Some(namespace)) => (
+        NoCertificates::NoCertificate(Some(namespace)) => (
             format!("nothing was judged: there is no Certificate in namespace {namespace}"),
             "-n NAMESPACE selects another namespace, -A all of them",
         ),
-        NothingThere::NoCertificate(None) => (
+        NoCertificates::NoCertificate(None) => (
             "nothing was judged: there is no Certificate in any namespace".to_owned(),
             "order -f creates the Certificates of a manifest",
         ),
-        NothingThere::NoneFits => (
+        NoCertificates::NoneFits => (
             "nothing was judged: no Certificate has these labels".to_owned(),
             "kubectl get certificates --show-labels lists the labels",
         ),
@@ -88,13 +88,13 @@ pub(super) async fn driver(context: &Context) -> DriverCase {
 }
 
 /// Returns the failure with which the command ends; `None` if all is well. With nothing to judge, that is not known.
-pub fn verdict(seen: &SeenCase, findings: &[Finding], fail_on: FailOn) -> Option<FailureKind> {
+pub fn verdict(seen: &ObservedCase, findings: &[Finding], fail_on: FailOn) -> Option<FailureKind> {
     if findings.iter().any(Finding::is_error) {
         return Some(FailureKind::CausesFound);
     }
     match seen.nothing {
-        Some(NothingThere::NoState(_)) => return Some(FailureKind::Usage),
-        Some(NothingThere::NoCertificate(_) | NothingThere::NoneFits) => {
+        Some(NoCertificates::NoState(_)) => return Some(FailureKind::Usage),
+        Some(NoCertificates::NoCertificate(_) | NoCertificates::NoneFits) => {
             return Some(FailureKind::WarningsFound);
         }
         None => {}

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use crate::diagnosis::case::web::{UNKNOWN_TOKEN, WebLook, WebReply, WebrootCase};
+use crate::diagnosis::case::web::{UNKNOWN_TOKEN, WebProbe, WebReply, WebrootCase};
 use crate::fetch::raw::{self, NoBytes};
 use crate::model::cause::Symptom;
 use crate::model::memory::{Holder, Memory};
-use crate::model::observation::{Observation, Seen};
+use crate::model::observation::{CheckResult, Observation};
 use crate::model::{Answer, Challenge};
 use crate::solvers::http01::PATH;
 
@@ -26,13 +26,14 @@ pub(super) async fn paths(
     address: SocketAddr,
     look: &Observation,
     token: &str,
-) -> Option<WebLook> {
+) -> Option<WebProbe> {
     let longest = match &look.seen {
-        Seen::Nothing { symptom: Some(Symptom::NoReply), .. } => PATHS_TIMEOUT_AFTER_SILENCE,
-        Seen::Nothing {
-            symptom: Some(Symptom::Unreachable | Symptom::ConnectionRefused), ..
+        CheckResult::Nothing { symptom: Some(Symptom::NoReply), .. } => PATHS_TIMEOUT_AFTER_SILENCE,
+        CheckResult::Nothing {
+            symptom: Some(Symptom::Unreachable | Symptom::ConnectionRefused),
+            ..
         }
-        | Seen::NoLook { .. } => return None,
+        | CheckResult::NoLook { .. } => return None,
         _ => PATHS_TIMEOUT,
     };
     let begun = Instant::now();
@@ -52,7 +53,8 @@ pub(super) async fn paths(
     };
     let is_turned_away = matches!(
         &look.seen,
-        Seen::Nothing { symptom: Some(Symptom::HungUp), .. } | Seen::Reply { status: 400, .. }
+        CheckResult::Nothing { symptom: Some(Symptom::HungUp), .. }
+            | CheckResult::Reply { status: 400, .. }
     );
     let (challenge, beside, root, proxied) = tokio::join!(
         ask("", format!("{PATH}{UNKNOWN_TOKEN}")),
@@ -76,7 +78,7 @@ pub(super) async fn paths(
         let left = longest.saturating_sub(begun.elapsed());
         let _is_whole = timeout(left, ask_again).await;
     }
-    Some(WebLook { challenge, beside, root, proxied, again })
+    Some(WebProbe { challenge, beside, root, proxied, again })
 }
 
 /// Returns the folder in which the answer of a Challenge was written, and whether the file is still there.

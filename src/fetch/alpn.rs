@@ -13,12 +13,12 @@ use x509_parser::extensions::{GeneralName, ParsedExtension, X509Extension};
 use x509_parser::oid_registry::asn1_rs::{Oid, oid};
 use x509_parser::prelude::FromDer as _;
 
-use super::connection::{self, NoAnswer, Patience, Refusals, tls_fault};
+use super::connection::{self, NoAnswer, Refusals, TimeLimits, tls_fault};
 use super::outcome::FetchError;
 use super::{CA_PATIENCE, Fetcher, tls};
 use crate::model::Identifier;
 use crate::model::cause::Symptom;
-use crate::model::observation::{AcmeIdentifier, Shown};
+use crate::model::observation::{AcmeIdentifier, PresentedCertificate};
 use crate::model::text::hex;
 
 /// `acmeIdentifier` (RFC 8737 §6.1).
@@ -28,20 +28,20 @@ const OCTETS: [u8; 2] = [0x04, 0x20];
 
 /// Outcome of one handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Greeting {
+pub struct HandshakeOutcome {
     /// Address that answered or was tried last.
     pub address: Option<SocketAddr>,
     /// Protocol and certificate, or why there are none.
-    pub result: Result<Greeted, FetchError>,
+    pub result: Result<HandshakeAnswer, FetchError>,
 }
 
 /// Answer of a server to a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Greeted {
+pub struct HandshakeAnswer {
     /// Protocol agreed on; empty for none.
     pub protocol: String,
     /// Facts of the server's own certificate that count.
-    pub certificate: Shown,
+    pub certificate: PresentedCertificate,
 }
 
 /// Makes the URL at which an identifier is validated.
@@ -58,8 +58,8 @@ pub fn url_of(identifier: &Identifier) -> Result<Url, url::ParseError> {
 
 impl Fetcher {
     /// Makes a handshake with a host on port 443 by `acme-tls/1`.
-    pub async fn greet(&self, identifier: &Identifier) -> Greeting {
-        let none = |error| Greeting { address: None, result: Err(error) };
+    pub async fn greet(&self, identifier: &Identifier) -> HandshakeOutcome {
+        let none = |error| HandshakeOutcome { address: None, result: Err(error) };
         let url = match url_of(identifier) {
             Ok(url) => url,
             Err(error) => {
@@ -86,13 +86,17 @@ impl Fetcher {
                 }
                 Err(error) => Err(error.into_error()),
             };
-            return Greeting { address: last, result };
+            return HandshakeOutcome { address: last, result };
         }
-        Greeting { address: last, result: Err(refusals.into_error()) }
+        HandshakeOutcome { address: last, result: Err(refusals.into_error()) }
     }
 }
 
-async fn greet(name: &str, address: SocketAddr, patience: Patience) -> Result<Greeted, NoAnswer> {
+async fn greet(
+    name: &str,
+    address: SocketAddr,
+    patience: TimeLimits,
+) -> Result<HandshakeAnswer, NoAnswer> {
     let failed = |why: &dyn std::fmt::Display| connection::no_handshake(address, why);
     let name = ServerName::try_from(name.to_owned()).map_err(|error| failed(&error))?;
     let connector = TlsConnector::from(tls::acme_config().map_err(|error| failed(&error))?);
@@ -111,7 +115,7 @@ async fn greet(name: &str, address: SocketAddr, patience: Patience) -> Result<Gr
     let shown = session.peer_certificates().and_then(<[_]>::first);
     let certificate = read(shown.map_or(&[], |certificate| certificate.as_ref()))
         .map_err(|what| NoAnswer::Malformed(format!("{address} {what}"), None))?;
-    Ok(Greeted { protocol: String::from_utf8_lossy(protocol).into_owned(), certificate })
+    Ok(HandshakeAnswer { protocol: String::from_utf8_lossy(protocol).into_owned(), certificate })
 }
 
 /// Returns whether the server uses TLS, and ends the handshake by an alert that has nothing to do with protocols.
@@ -122,7 +126,7 @@ fn refuses_handshake(error: &io::Error) -> bool {
 }
 
 /// Reads the facts of a certificate that count.
-fn read(der: &[u8]) -> Result<Shown, String> {
+fn read(der: &[u8]) -> Result<PresentedCertificate, String> {
     if der.is_empty() {
         return Err("showed no certificate".to_owned());
     }
@@ -136,7 +140,7 @@ fn read(der: &[u8]) -> Result<Shown, String> {
     });
     let is_own = certificate.subject().as_raw() == certificate.issuer().as_raw();
     let identifiers = certificate.extensions().iter().filter(|e| e.oid == ACME_IDENTIFIER);
-    Ok(Shown {
+    Ok(PresentedCertificate {
         subject: certificate.subject().to_string(),
         self_signed: is_own && certificate.verify_signature(None).is_ok(),
         names: names.flatten().map(name).collect(),

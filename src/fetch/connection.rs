@@ -26,7 +26,7 @@ use crate::model::cause::Symptom;
 
 /// Time limits of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct TimeLimits {
     /// Limit for a TCP connection.
     pub(super) connect: Duration,
     /// Limit for the answer, TLS and body included.
@@ -88,7 +88,7 @@ impl NoAnswer {
 pub(super) async fn get(
     url: &Url,
     address: SocketAddr,
-    (patience, limit): (Patience, usize),
+    (patience, limit): (TimeLimits, usize),
 ) -> Result<FetchAnswer, NoAnswer> {
     let stream = connect(address, patience).await?;
     let talking = async {
@@ -103,7 +103,7 @@ pub(super) async fn get(
 /// Opens a connection.
 pub(super) async fn connect(
     address: SocketAddr,
-    patience: Patience,
+    patience: TimeLimits,
 ) -> Result<TcpStream, NoAnswer> {
     match timeout(patience.connect, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => Ok(stream),
@@ -120,7 +120,7 @@ pub(super) async fn connect(
 }
 
 /// Makes the error for a connection without an answer in time.
-pub(super) fn late(address: SocketAddr, patience: Patience) -> NoAnswer {
+pub(super) fn late(address: SocketAddr, patience: TimeLimits) -> NoAnswer {
     let seconds = patience.answer.as_secs();
     let why = format!("{address} took the connection but did not answer within {seconds}s");
     NoAnswer::Silent(why, Some(Symptom::NoReply))

@@ -19,19 +19,19 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
-use self::connection::{FetchAnswer, NoAnswer, Patience, Refusals};
+use self::connection::{FetchAnswer, NoAnswer, Refusals, TimeLimits};
 pub(crate) use self::outcome::{FetchError, Fetched, Hop};
 pub use self::overrides::{InvalidOverride, Overrides};
 use crate::dns::Resolve;
 use crate::model::challenge::answer_limit;
 
 /// Time limits of a CA: for a connection, and as long again for the answer.
-const CA_PATIENCE: Patience =
-    Patience { connect: Duration::from_secs(10), answer: Duration::from_secs(10) };
+const CA_PATIENCE: TimeLimits =
+    TimeLimits { connect: Duration::from_secs(10), answer: Duration::from_secs(10) };
 
 /// Time limits of a request for which a person waits.
-const PERSONS_PATIENCE: Patience =
-    Patience { connect: Duration::from_secs(2), answer: Duration::from_secs(3) };
+const PERSONS_PATIENCE: TimeLimits =
+    TimeLimits { connect: Duration::from_secs(2), answer: Duration::from_secs(3) };
 
 /// Client that requests web servers as a public CA does.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Fetcher {
         self.get_within(url, PERSONS_PATIENCE).await
     }
 
-    async fn get_within(&self, url: &Url, patience: Patience) -> Fetched {
+    async fn get_within(&self, url: &Url, patience: TimeLimits) -> Fetched {
         // The last part of the path is the token, or else a name whose answer is of no interest.
         let limit = answer_limit(url.path().rsplit('/').next().unwrap_or_default());
         let mut hops = Vec::new();
@@ -82,7 +82,7 @@ impl Fetcher {
         &self,
         url: &Url,
         hops: &mut [Hop],
-        bounds: (Patience, usize),
+        bounds: (TimeLimits, usize),
     ) -> Result<FetchAnswer, FetchError> {
         let addresses = self.addresses(url).await?;
         let mut refusals = Refusals::default();
@@ -150,8 +150,8 @@ mod tests {
     use crate::dns::LookupError;
     use crate::fetch::outcome::HttpReply;
 
-    const SHORT: Patience =
-        Patience { connect: Duration::from_secs(1), answer: Duration::from_secs(1) };
+    const SHORT_LIMITS: TimeLimits =
+        TimeLimits { connect: Duration::from_secs(1), answer: Duration::from_secs(1) };
 
     /// Says that every host has these addresses.
     #[derive(Debug)]
@@ -226,7 +226,7 @@ mod tests {
             resolver: Arc::new(Everywhere(Vec::new())),
             overrides: Overrides::parse([entry.as_str()]).unwrap(),
         };
-        fetcher.get_within(&Url::parse(url).unwrap(), SHORT).await
+        fetcher.get_within(&Url::parse(url).unwrap(), SHORT_LIMITS).await
     }
 
     /// Status and body, or the error; `ADDRESS` stands for the server's.
@@ -315,7 +315,7 @@ mod tests {
             overrides: Overrides::parse([format!("www.example.com={server}").as_str()]).unwrap(),
         };
         let url = Url::parse("http://www.example.com/lost").unwrap();
-        let seen = fetcher.get_within(&url, SHORT).await;
+        let seen = fetcher.get_within(&url, SHORT_LIMITS).await;
         assert_shows(&seen, server, "no such host missing.example.com");
         assert_eq!(seen.hops.len(), 2);
     }
@@ -326,7 +326,7 @@ mod tests {
         let resolver = Arc::new(Everywhere(vec!["::1".parse().unwrap(), server.ip()]));
         let fetcher = Fetcher { resolver, overrides: Overrides::default() };
         let url = Url::parse(&format!("http://www.example.com:{}/good", server.port())).unwrap();
-        let seen = fetcher.get_within(&url, SHORT).await;
+        let seen = fetcher.get_within(&url, SHORT_LIMITS).await;
         assert_shows(&seen, server, "200 good");
         assert_eq!(seen.hops[0].address, Some(server));
         // Nor behind a redirect: both are tried, whichever hop it is.
@@ -342,7 +342,7 @@ mod tests {
         let fetcher =
             Fetcher { resolver: Arc::new(Everywhere(addresses)), overrides: Overrides::default() };
         let url = Url::parse(&format!("http://www.example.com:{}/", closed.port())).unwrap();
-        let seen = fetcher.get_within(&url, SHORT).await;
+        let seen = fetcher.get_within(&url, SHORT_LIMITS).await;
         let expected = format!("connection refused by 127.0.0.2:{}", closed.port());
         assert_shows(&seen, closed, expected);
     }
@@ -412,7 +412,7 @@ mod tests {
             overrides: Overrides::default(),
         };
         let url = Url::parse(&format!("https://www.example.com:{}/", server.port())).unwrap();
-        assert_shows(&fetcher.get_within(&url, SHORT).await, server, "200 good");
+        assert_shows(&fetcher.get_within(&url, SHORT_LIMITS).await, server, "200 good");
         assert_eq!(count.load(Ordering::SeqCst), 1);
     }
 
@@ -425,6 +425,6 @@ mod tests {
         };
         let url = Url::parse(&format!("https://www.example.com:{}/", server.port())).unwrap();
         let expected = "TLS handshake with ADDRESS failed: the server does not speak TLS there";
-        assert_shows(&fetcher.get_within(&url, SHORT).await, server, expected);
+        assert_shows(&fetcher.get_within(&url, SHORT_LIMITS).await, server, expected);
     }
 }

@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    const LONGEST: Duration = Duration::from_secs(20);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
     /// Bytes read from a server that answers with these bytes, and closes the connection or keeps it.
     async fn brought(answer: &'static [u8], keeps: bool) -> Result<Vec<u8>, NoBytes> {
@@ -116,7 +116,7 @@ mod tests {
                 std::future::pending::<()>().await;
             }
         });
-        let brought = bytes(address, "a.example", "/x", LONGEST).await;
+        let brought = bytes(address, "a.example", "/x", TEST_TIMEOUT).await;
         server.abort();
         brought
     }
@@ -139,6 +139,9 @@ mod tests {
         let short = Duration::from_millis(50);
         assert_eq!(bytes(address, "a.example", "/", short).await, Err(NoBytes::Silent));
         drop(listener);
-        assert_eq!(bytes(address, "a.example", "/", LONGEST).await, Err(NoBytes::NotConnected));
+        assert_eq!(
+            bytes(address, "a.example", "/", TEST_TIMEOUT).await,
+            Err(NoBytes::NotConnected)
+        );
     }
 }

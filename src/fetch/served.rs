@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::Url;
 
-use super::connection::{self, NoAnswer, Patience, Refusals, tls_fault};
+use super::connection::{self, NoAnswer, Refusals, TimeLimits, tls_fault};
 use super::outcome::FetchError;
 use super::{Fetcher, tls};
 use crate::model::cause::Symptom;
@@ -57,7 +57,7 @@ impl Fetcher {
         let url = Url::parse(&format!("https://{shown}:{port}/"))
             .map_err(|why| malformed(format!("\"{host}\" is no host: {why}")))?;
         // A silent address leaves time for the other address.
-        let patience = Patience { connect: longest / 2, answer: longest };
+        let patience = TimeLimits { connect: longest / 2, answer: longest };
         let looking = async {
             let mut refusals = Refusals::default();
             for address in self.addresses(&url).await? {
@@ -79,7 +79,7 @@ impl Fetcher {
 async fn shake(
     name: &ServerName<'static>,
     address: SocketAddr,
-    patience: Patience,
+    patience: TimeLimits,
 ) -> Result<ServedChain, NoAnswer> {
     let failed = |why: &dyn std::fmt::Display| connection::no_handshake(address, why);
     let provider = Arc::new(aws_lc_rs::default_provider());
@@ -236,13 +236,13 @@ mod tests {
         fetcher.shown_by(("www.example.com", port), &name, longest).await
     }
 
-    const SOON: Duration = Duration::from_secs(30);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
     #[tokio::test]
     async fn whatever_a_server_shows_is_brought_and_its_key_was_used() {
         let made = generate_simple_self_signed(["other.example.net".to_owned()]).unwrap();
         let server = serve(&made, false).await;
-        let seen = look(server.port(), SOON).await.unwrap();
+        let seen = look(server.port(), TEST_TIMEOUT).await.unwrap();
         assert_eq!(seen.certificates, [made.cert.der().clone()]);
         assert_eq!((seen.address, seen.holds_key), (server, Some(true)));
         assert_eq!(seen.protocol.as_deref(), Ok("TLS 1.2"));
@@ -252,7 +252,7 @@ mod tests {
     async fn a_server_that_wants_a_certificate_of_ours_has_shown_its_own() {
         let made = generate_simple_self_signed(["www.example.com".to_owned()]).unwrap();
         let server = serve(&made, true).await;
-        let seen = look(server.port(), SOON).await.unwrap();
+        let seen = look(server.port(), TEST_TIMEOUT).await.unwrap();
         assert_eq!(seen.certificates.len(), 1);
         assert!(seen.protocol.is_err(), "{:?}", seen.protocol);
     }
@@ -264,7 +264,7 @@ mod tests {
         let silent = look(port, Duration::from_millis(200)).await.unwrap_err();
         assert_eq!(silent.to_string(), "it showed no certificate within 0.2 s");
         drop(listener);
-        let gone = look(port, SOON).await.unwrap_err().to_string();
+        let gone = look(port, TEST_TIMEOUT).await.unwrap_err().to_string();
         assert!(gone.ends_with(&format!("connection refused by 127.0.0.1:{port}")), "{gone}");
     }
 

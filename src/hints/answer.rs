@@ -4,7 +4,7 @@
 
 use super::{http01, invocation};
 use crate::diagnosis::verdict::next_step::AnswerStep;
-use crate::diagnosis::words::facts::KeptAnswer;
+use crate::diagnosis::words::facts::StaleAnswer;
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::solvers::dns01::manual::is_a_persons;
@@ -60,15 +60,15 @@ pub fn line(step: &AnswerStep) -> String {
 }
 
 /// Hint for a stale cache of the CA's resolver: every name server had the record when validation was requested.
-pub(super) fn kept(kept: KeptAnswer, record: &str) -> String {
+pub(super) fn kept(kept: StaleAnswer, record: &str) -> String {
     let record = record.trim_end_matches('.');
     match kept {
-        KeptAnswer::Absence => format!(
+        StaleAnswer::Absence => format!(
             "every name server had {record} when validation began, but the CA's resolver has cached that there is none: \
              for as long as the zone's SOA record says, in a zone with NSEC even without a query for that name \
              (D01-03); then run the same command again"
         ),
-        KeptAnswer::Values => format!(
+        StaleAnswer::Values => format!(
             "every name server had the right value of {record} when validation began, but the CA's resolver still has \
              an earlier value (D01-22): run the same command again in a minute"
         ),
@@ -135,11 +135,13 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::dns::{LookupError, Silence, Why};
+    use crate::dns::{LookupError, LookupFailure, Silence};
     use crate::fetch::outcome::FetchError;
     use crate::model::Answer;
-    use crate::model::cause::Sighting;
-    use crate::model::observation::{Hop, NameServer, Observation, Said, Seen, Shown, Vantage};
+    use crate::model::cause::CheckFinding;
+    use crate::model::observation::{
+        CheckResult, Hop, NameServer, NameServerAnswer, Observation, PresentedCertificate, Vantage,
+    };
     use crate::reconcile::challenge::Readiness;
     use crate::reconcile::testing::challenge;
     use crate::reconcile::{dns01_visible, http01_visible};
@@ -148,7 +150,7 @@ mod tests {
     fn check(kind: ChallengeType, symptom: Option<Symptom>, in_cluster: bool, expected: &str) {
         let mut challenge = challenge("www.example.com").build();
         challenge.spec.kind = kind;
-        let sighting = symptom.map(Sighting::from);
+        let sighting = symptom.map(CheckFinding::from);
         let advice = line(&AnswerStep { challenge, sighting, in_cluster });
         assert!(advice.contains(expected), "{advice}");
     }
@@ -169,7 +171,7 @@ mod tests {
     const FAILING: &str = "repair the name servers of that zone";
     const ALIASES: &str = "delete or change one of these CNAME records";
 
-    fn observed(seen: Seen, hops: Vec<Hop>) -> Observation {
+    fn observed(seen: CheckResult, hops: Vec<Hop>) -> Observation {
         let vantage = Vantage::ThisMachine;
         let url = "http://www.example.com/.well-known/acme-challenge/token".to_owned();
         Observation { vantage, at: Timestamp::UNIX_EPOCH, url, hops, seen }
@@ -191,14 +193,18 @@ mod tests {
     }
 
     /// Expected hints for a record and for a host after a failed lookup.
-    fn for_failed(why: &Why) -> (&'static str, &'static str) {
+    fn for_failed(why: &LookupFailure) -> (&'static str, &'static str) {
         match why {
-            Why::AliasLoop(_) => (ALIASES, ALIASES),
-            Why::Answered { .. } => (FAILING, "repair the name servers of www.example.com"),
-            Why::Silent | Why::Unreadable => (RECORD, "check this machine's own resolver"),
-            Why::Slow { .. } => (START, LED),
-            Why::Server { silence, .. } => (for_silence(silence), LED),
-            Why::Other(_) => (RECORD, LED),
+            LookupFailure::AliasLoop(_) => (ALIASES, ALIASES),
+            LookupFailure::Answered { .. } => {
+                (FAILING, "repair the name servers of www.example.com")
+            }
+            LookupFailure::Silent | LookupFailure::Unreadable => {
+                (RECORD, "check this machine's own resolver")
+            }
+            LookupFailure::Slow { .. } => (START, LED),
+            LookupFailure::Server { silence, .. } => (for_silence(silence), LED),
+            LookupFailure::Other(_) => (RECORD, LED),
         }
     }
 
@@ -229,13 +235,16 @@ mod tests {
             LookupError::NoSuchTarget { name: text("a"), target: text("b") },
             LookupError::NoAddress { name: text("a") },
             LookupError::NoText { name: text("a") },
-            failed(Why::AliasLoop(["a", "b", "a"].map(text).to_vec())),
-            failed(Why::Answered { code: text("SERVFAIL"), target: None }),
-            failed(Why::Silent),
-            failed(Why::Unreadable),
-            failed(Why::Slow { seconds: 20 }),
-            failed(Why::Server { server: text("192.0.2.1:53"), silence: Silence::TimedOut }),
-            failed(Why::Other(text("it is not a DNS name"))),
+            failed(LookupFailure::AliasLoop(["a", "b", "a"].map(text).to_vec())),
+            failed(LookupFailure::Answered { code: text("SERVFAIL"), target: None }),
+            failed(LookupFailure::Silent),
+            failed(LookupFailure::Unreadable),
+            failed(LookupFailure::Slow { seconds: 20 }),
+            failed(LookupFailure::Server {
+                server: text("192.0.2.1:53"),
+                silence: Silence::TimedOut,
+            }),
+            failed(LookupFailure::Other(text("it is not a DNS name"))),
             LookupError::AliasLoop { name: text("a."), target: text("b.") },
             LookupError::UnexpectedCode {
                 name: text("a."),
@@ -248,7 +257,8 @@ mod tests {
             LookupError::NoServers { name: text("a."), why: text("it has no NS record") },
         ] {
             let (record, host) = for_lookup_error(&error);
-            let nothing = |why, symptom| observed(Seen::Nothing { why, symptom }, Vec::new());
+            let nothing =
+                |why, symptom| observed(CheckResult::Nothing { why, symptom }, Vec::new());
             let looked_up = nothing(error.to_string(), error.symptom());
             check_seen(ChallengeType::Dns01, looked_up, record);
             let of_host = FetchError::Lookup(error);
@@ -261,8 +271,8 @@ mod tests {
         text.to_owned()
     }
 
-    fn refused(why: &str) -> Seen {
-        Seen::Nothing { why: text(why), symptom: Some(Symptom::ConnectionRefused) }
+    fn refused(why: &str) -> CheckResult {
+        CheckResult::Nothing { why: text(why), symptom: Some(Symptom::ConnectionRefused) }
     }
 
     fn for_silence(silence: &Silence) -> &'static str {
@@ -277,11 +287,11 @@ mod tests {
     }
 
     /// Checks the hint for the answer of a name server.
-    fn check_said(said: Said, expected: &str) {
+    fn check_said(said: NameServerAnswer, expected: &str) {
         let (name, address) = (text("ns1.example.net."), "192.0.2.1:53".parse().ok());
         let server = NameServer { name, address, said, ttl: None };
         let name = text("_acme-challenge.www.example.com.");
-        let seen = Seen::Records { name, zone: text("example.com."), servers: vec![server] };
+        let seen = CheckResult::Records { name, zone: text("example.com."), servers: vec![server] };
         check_seen(ChallengeType::Dns01, observed(seen, Vec::new()), expected);
     }
 
@@ -297,19 +307,20 @@ mod tests {
             Silence::Https(text("says HTTP status 500")),
         ] {
             let said = match &silence {
-                Silence::NoRoute => Said::NoRoute,
+                Silence::NoRoute => NameServerAnswer::NoRoute,
                 why if why.symptom() == Some(Symptom::ServerUnreadable) => {
-                    Said::Unreadable(why.to_string())
+                    NameServerAnswer::Unreadable(why.to_string())
                 }
-                why => Said::Nothing(why.to_string()),
+                why => NameServerAnswer::Nothing(why.to_string()),
             };
             if !matches!(silence, Silence::Https(_)) {
                 check_said(said, for_silence(&silence));
             }
-            let why = Why::Server { server: text("192.0.2.1:53"), silence: silence.clone() };
+            let why =
+                LookupFailure::Server { server: text("192.0.2.1:53"), silence: silence.clone() };
             let unread = LookupError::Failed { name: text("a."), why };
             let (why, symptom) = (unread.to_string(), unread.symptom());
-            let nothing = observed(Seen::Nothing { why, symptom }, Vec::new());
+            let nothing = observed(CheckResult::Nothing { why, symptom }, Vec::new());
             check_seen(ChallengeType::Dns01, nothing, for_silence(&silence));
         }
     }
@@ -317,26 +328,26 @@ mod tests {
     #[test]
     fn everything_that_a_name_server_says_has_its_advice() {
         for said in [
-            Said::Texts(vec![text("old")]),
-            Said::NoText,
-            Said::NoName,
-            Said::Alias(text("b.")),
-            Said::Referral(text("example.net.")),
-            Said::Code(text("REFUSED")),
-            Said::Nothing(text("has no address")),
-            Said::Unreadable(text("gives an answer that cannot be read")),
-            Said::NoRoute,
+            NameServerAnswer::Texts(vec![text("old")]),
+            NameServerAnswer::NoText,
+            NameServerAnswer::NoName,
+            NameServerAnswer::Alias(text("b.")),
+            NameServerAnswer::Referral(text("example.net.")),
+            NameServerAnswer::Code(text("REFUSED")),
+            NameServerAnswer::Nothing(text("has no address")),
+            NameServerAnswer::Unreadable(text("gives an answer that cannot be read")),
+            NameServerAnswer::NoRoute,
         ] {
             let expected = match &said {
-                Said::Texts(_)
-                | Said::NoText
-                | Said::NoName
-                | Said::Alias(_)
-                | Said::Referral(_) => RECORD,
-                Said::Code(_) => "have that name server serve the zone",
-                Said::Nothing(_) => START,
-                Said::Unreadable(_) => for_silence(&Silence::Unreadable),
-                Said::NoRoute => for_silence(&Silence::NoRoute),
+                NameServerAnswer::Texts(_)
+                | NameServerAnswer::NoText
+                | NameServerAnswer::NoName
+                | NameServerAnswer::Alias(_)
+                | NameServerAnswer::Referral(_) => RECORD,
+                NameServerAnswer::Code(_) => "have that name server serve the zone",
+                NameServerAnswer::Nothing(_) => START,
+                NameServerAnswer::Unreadable(_) => for_silence(&Silence::Unreadable),
+                NameServerAnswer::NoRoute => for_silence(&Silence::NoRoute),
             };
             check_said(said, expected);
         }
@@ -344,7 +355,7 @@ mod tests {
 
     #[test]
     fn everything_that_a_look_sees_has_its_advice() {
-        let reply = || Seen::Reply {
+        let reply = || CheckResult::Reply {
             status: 404,
             body: String::new(),
             truncated: false,
@@ -352,21 +363,27 @@ mod tests {
         };
         for seen in [
             refused("connection refused by 192.0.2.1:80"),
-            Seen::NoLook { why: text("there is no Pod"), symptom: None },
-            Seen::Redirect { to: text("http://www.example.com:8080/"), why: text("Invalid port") },
+            CheckResult::NoLook { why: text("there is no Pod"), symptom: None },
+            CheckResult::Redirect {
+                to: text("http://www.example.com:8080/"),
+                why: text("Invalid port"),
+            },
             reply(),
-            Seen::Handshake { protocol: text("acme-tls/1"), certificate: Shown::default() },
-            Seen::Records { name: text("a."), zone: String::new(), servers: Vec::new() },
+            CheckResult::Handshake {
+                protocol: text("acme-tls/1"),
+                certificate: PresentedCertificate::default(),
+            },
+            CheckResult::Records { name: text("a."), zone: String::new(), servers: Vec::new() },
         ] {
             let expected = match &seen {
-                Seen::Redirect { .. } => {
+                CheckResult::Redirect { .. } => {
                     "change where the server of www.example.com redirects requests"
                 }
-                Seen::Nothing { .. }
-                | Seen::NoLook { .. }
-                | Seen::Reply { .. }
-                | Seen::Handshake { .. }
-                | Seen::Records { .. } => LED,
+                CheckResult::Nothing { .. }
+                | CheckResult::NoLook { .. }
+                | CheckResult::Reply { .. }
+                | CheckResult::Handshake { .. }
+                | CheckResult::Records { .. } => LED,
             };
             check_seen(ChallengeType::Http01, observed(seen, Vec::new()), expected);
         }
@@ -404,9 +421,13 @@ mod tests {
     #[test]
     fn a_record_elsewhere_than_its_solver_writes_is_told() {
         let (name, zone) = (text("elsewhere.example.net."), text("example.net."));
-        let server =
-            NameServer { name: text("ns1."), address: None, said: Said::NoName, ttl: None };
-        let seen = Seen::Records { name, zone, servers: vec![server] };
+        let server = NameServer {
+            name: text("ns1."),
+            address: None,
+            said: NameServerAnswer::NoName,
+            ttl: None,
+        };
+        let seen = CheckResult::Records { name, zone, servers: vec![server] };
         let look = observed(seen, Vec::new());
         check_seen(ChallengeType::Dns01, look, "set cnameStrategy: Follow");
     }

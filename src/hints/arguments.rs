@@ -6,7 +6,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Id};
 
 /// Arguments that choose a cluster, each with its flag.
-pub const PLACES: [(&str, &str); 4] =
+pub const CLUSTER_ARGUMENTS: [(&str, &str); 4] =
     [("kubeconfig", "kubeconfig"), ("context", "context"), ("user", "as"), ("groups", "as-group")];
 /// Arguments that choose the user or the groups to act as in a cluster.
 const IDENTITY_ARGUMENTS: [&str; 2] = ["user", "groups"];
@@ -25,17 +25,17 @@ const PROBE_ARGUMENTS: [&str; 8] = [
 
 /// Flag that says which objects are meant: by state folder, cluster, user or namespace.
 #[derive(Debug)]
-pub(super) struct Placing {
-    pub(super) says: Says,
+pub(super) struct PlaceFlag {
+    pub(super) says: PlaceSubject,
     /// Whether the flag is on the command line; a variable need not be repeated, since the next command of ours reads it too.
     pub(super) is_typed: bool,
     /// The flag with its value.
     pub(super) words: Vec<String>,
 }
 
-/// Subject of a [`Placing`] flag.
+/// Subject of a [`PlaceFlag`] flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum PlaceSubject {
     State,
     Cluster,
     Actor,
@@ -43,13 +43,17 @@ pub(super) enum Says {
 }
 
 /// Returns the flags that say which objects are meant, in the order and form in which they were typed; then environment forms.
-pub(super) fn placing(words: &[String], matches: &ArgMatches) -> Vec<Placing> {
-    let flags = std::iter::once(("local", "local", Says::State))
-        .chain(PLACES.map(|(id, flag)| {
-            let says = if IDENTITY_ARGUMENTS.contains(&id) { Says::Actor } else { Says::Cluster };
+pub(super) fn placing(words: &[String], matches: &ArgMatches) -> Vec<PlaceFlag> {
+    let flags = std::iter::once(("local", "local", PlaceSubject::State))
+        .chain(CLUSTER_ARGUMENTS.map(|(id, flag)| {
+            let says = if IDENTITY_ARGUMENTS.contains(&id) {
+                PlaceSubject::Actor
+            } else {
+                PlaceSubject::Cluster
+            };
             (id, flag, says)
         }))
-        .chain([("namespace", "namespace", Says::Namespace)]);
+        .chain([("namespace", "namespace", PlaceSubject::Namespace)]);
     let mut found = Vec::new();
     for (id, flag, says) in flags {
         let is_typed = match matches.value_source(id) {
@@ -63,7 +67,7 @@ pub(super) fn placing(words: &[String], matches: &ArgMatches) -> Vec<Placing> {
             let seen = ways.iter().filter(|_| is_typed).find_map(|way| Some((at(way)?, way)));
             // In a group of short flags, such as -wnweb, the flag has no word of its own.
             let (at, way) = seen.unwrap_or((usize::MAX, &ways[ways.len() - 1]));
-            found.push((at, Placing { says, is_typed, words: way.clone() }));
+            found.push((at, PlaceFlag { says, is_typed, words: way.clone() }));
         }
     }
     found.sort_by_key(|(at, _)| *at);
@@ -71,15 +75,15 @@ pub(super) fn placing(words: &[String], matches: &ArgMatches) -> Vec<Placing> {
 }
 
 /// Returns the ways to write a flag with its value; the last way is always valid.
-fn ways(says: Says, flag: &str, value: &str) -> Vec<Vec<String>> {
+fn ways(says: PlaceSubject, flag: &str, value: &str) -> Vec<Vec<String>> {
     let (long, value) = (format!("--{flag}"), value.to_owned());
     let joined = vec![format!("{long}={value}")];
     match says {
         // clap sets this value for a bare --local.
-        Says::State if value == "1" => vec![joined, vec![long]],
-        Says::State => vec![joined],
-        Says::Cluster | Says::Actor => vec![joined, vec![long, value]],
-        Says::Namespace => {
+        PlaceSubject::State if value == "1" => vec![joined, vec![long]],
+        PlaceSubject::State => vec![joined],
+        PlaceSubject::Cluster | PlaceSubject::Actor => vec![joined, vec![long, value]],
+        PlaceSubject::Namespace => {
             vec![joined, vec![long, value.clone()], vec!["-n".to_owned(), value]]
         }
     }

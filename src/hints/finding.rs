@@ -125,10 +125,10 @@ fn is_plain(value: &str) -> bool {
 mod tests {
     use super::*;
     use crate::diagnosis::catalogue::id::CauseId;
-    use crate::diagnosis::finding::{Grade, told};
+    use crate::diagnosis::finding::{Grade, evidence_of_answer};
 
     fn finding(name: &str) -> Finding {
-        let shown = told("x", jiff::Timestamp::UNIX_EPOCH, "y");
+        let shown = evidence_of_answer("x", jiff::Timestamp::UNIX_EPOCH, "y");
         let finding = Finding::new(CauseId::Http01, Grade::Certain, name, shown);
         finding.with("DOMAIN", name).with("A", "x").with("ISSUER", "Issuer web/acme")
     }

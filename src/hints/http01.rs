@@ -2,7 +2,7 @@
 
 use super::invocation::{self, quoted};
 use crate::model::Challenge;
-use crate::model::cause::{Sighting, Symptom};
+use crate::model::cause::{CheckFinding, Symptom};
 use crate::model::memory::{Holder, Memory};
 
 /// Answerer of a challenge.
@@ -257,7 +257,11 @@ const IPV6_ADDITION: &str =
     ": the request went to its AAAA record, which has to point there, too, or to be deleted";
 
 /// Returns the hint against what was seen in place of the answer.
-pub(super) fn line(challenge: &Challenge, sighting: Option<Sighting>, in_cluster: bool) -> String {
+pub(super) fn line(
+    challenge: &Challenge,
+    sighting: Option<CheckFinding>,
+    in_cluster: bool,
+) -> String {
     let place = Answerer::of(challenge, in_cluster);
     let steps = steps(sighting.map(|sighting| sighting.symptom));
     let step = steps.iter().find(|(ways, _)| ways.contains(&place.way));
@@ -347,7 +351,7 @@ mod tests {
 
     /// Checks the hint for a symptom, with a solver of each kind.
     #[track_caller]
-    fn check(sighting: impl Into<Sighting>, here: &str, ingress: &str, gateway: &str) {
+    fn check(sighting: impl Into<CheckFinding>, here: &str, ingress: &str, gateway: &str) {
         let sighting = Some(sighting.into());
         let mut challenge = challenge("www.example.com").build();
         let advised = |challenge: &Challenge, in_cluster, expected: &str| {
@@ -412,7 +416,7 @@ mod tests {
     #[test]
     fn an_address_of_ipv6_that_fails_is_told() {
         let told = "or to be deleted";
-        let sighting = Sighting { symptom: Symptom::ConnectionRefused, over_ipv6: true };
+        let sighting = CheckFinding { symptom: Symptom::ConnectionRefused, over_ipv6: true };
         check(sighting, told, told, told);
         let mut challenge = challenge("2001:db8::1").build();
         challenge.spec.dns_name = "2001:db8::1".to_owned();

@@ -12,7 +12,9 @@ use std::sync::{LazyLock, OnceLock};
 
 use clap::ArgMatches;
 
-use super::arguments::{PLACES, Placing, Says, is_given, looks, of_environment, placing, values};
+use super::arguments::{
+    CLUSTER_ARGUMENTS, PlaceFlag, PlaceSubject, is_given, looks, of_environment, placing, values,
+};
 use crate::model::ObjectName;
 
 /// The plugin's file name.
@@ -28,7 +30,7 @@ const VARIABLE_PREFIX: &str = "KUBECTL_ACME_";
 pub struct Invocation {
     program: String,
     words: Vec<String>,
-    placing: Vec<Placing>,
+    placing: Vec<PlaceFlag>,
     /// Command tree; `None` in tests, which have no command line.
     tree: Option<fn() -> clap::Command>,
     is_given_names: bool,
@@ -192,7 +194,10 @@ impl Invocation {
 
     /// Returns the flag's name, after its environment variable if the value came from there.
     pub fn named(&self, flag: &str) -> String {
-        let id = PLACES.iter().find(|(_, name)| *name == flag).map(|(id, _)| (*id).to_owned());
+        let id = CLUSTER_ARGUMENTS
+            .iter()
+            .find(|(_, name)| *name == flag)
+            .map(|(id, _)| (*id).to_owned());
         let id = id.unwrap_or_else(|| flag.replace('-', "_"));
         if self.of_environment.contains(&id) {
             return format!("{} (--{flag})", variable(flag));
@@ -202,12 +207,12 @@ impl Invocation {
 
     /// Returns whether a namespace was typed on the command line.
     pub fn is_given_namespace(&self) -> bool {
-        self.placing.iter().any(|flag| flag.is_typed && flag.says == Says::Namespace)
+        self.placing.iter().any(|flag| flag.is_typed && flag.says == PlaceSubject::Namespace)
     }
 
     /// Returns whether this command line works on a state folder.
     pub fn is_local(&self) -> bool {
-        self.placing.iter().any(|flag| flag.says == Says::State)
+        self.placing.iter().any(|flag| flag.says == PlaceSubject::State)
     }
 
     /// Returns another command line on the same objects: the same program, state or cluster, and namespace.
@@ -233,7 +238,7 @@ impl Invocation {
         if namespace.is_empty() || namespace == home {
             return self.like(command);
         }
-        let place = self.place_flags(|says| says != Says::Namespace);
+        let place = self.place_flags(|says| says != PlaceSubject::Namespace);
         let looks = self.looks_of(command);
         self.validate(format!("{} {command}{place} -n {}{looks}", self.program, quoted(namespace)))
     }
@@ -246,14 +251,14 @@ impl Invocation {
 
     /// Returns the line of [`like`](Self::like) for all namespaces.
     pub fn like_in_all(&self, command: &str) -> String {
-        let place = self.place_flags(|says| says != Says::Namespace);
+        let place = self.place_flags(|says| says != PlaceSubject::Namespace);
         let looks = self.looks_of(command);
         self.validate(format!("{} {command} -A{place}{looks}", self.program))
     }
 
     /// Returns the line of `run` on the same state or cluster; `run` works in every namespace and takes none.
     pub fn like_run(&self) -> String {
-        let place = self.place_flags(|says| says != Says::Namespace);
+        let place = self.place_flags(|says| says != PlaceSubject::Namespace);
         self.validate(format!("{} run{place}{}", self.program, self.looks_of("run")))
     }
 
@@ -265,15 +270,15 @@ impl Invocation {
 
     /// Returns kubectl with the flags for the same cluster and user; kubectl does not read our environment forms.
     pub fn kubectl_program(&self) -> String {
-        self.kubectl_with(|says| matches!(says, Says::Cluster | Says::Actor))
+        self.kubectl_with(|says| matches!(says, PlaceSubject::Cluster | PlaceSubject::Actor))
     }
 
     /// Returns kubectl with the flags for the same cluster, for another user to type.
     pub fn kubectl_of_others(&self) -> String {
-        self.kubectl_with(|says| says == Says::Cluster)
+        self.kubectl_with(|says| says == PlaceSubject::Cluster)
     }
 
-    fn kubectl_with(&self, is_wanted: impl Fn(Says) -> bool) -> String {
+    fn kubectl_with(&self, is_wanted: impl Fn(PlaceSubject) -> bool) -> String {
         let wanted = self.placing.iter().filter(|flag| is_wanted(flag.says));
         let flags = wanted.map(|flag| " ".to_owned() + &line(&flag.words));
         iter::once("kubectl".to_owned()).chain(flags).collect()
@@ -300,7 +305,7 @@ impl Invocation {
     }
 
     /// Returns the wanted flags of the command line, each flag with a space before it.
-    fn place_flags(&self, is_wanted: impl Fn(Says) -> bool) -> String {
+    fn place_flags(&self, is_wanted: impl Fn(PlaceSubject) -> bool) -> String {
         let wanted = self.placing.iter().filter(|flag| flag.is_typed && is_wanted(flag.says));
         wanted.map(|flag| " ".to_owned() + &line(&flag.words)).collect()
     }

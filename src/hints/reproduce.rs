@@ -7,11 +7,11 @@ use url::Url;
 use super::invocation::quoted;
 use crate::dns::server::{PORT, Server};
 use crate::model::Identifier;
-use crate::model::observation::{Hop, NameServer, Observation, Seen, Vantage};
+use crate::model::observation::{CheckResult, Hop, NameServer, Observation, Vantage};
 
 /// Resolvers and commands with which the probes were made.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Instruments {
+pub(crate) struct ProbeMeans {
     /// Address of `--dns`; `None` for the system's own configuration.
     pub(crate) hosts: Option<SocketAddr>,
     /// Resolvers of DNS-01.
@@ -22,12 +22,12 @@ pub(crate) struct Instruments {
 
 /// Returns the command lines that repeat an observation. Names and URLs in the lines may come from a foreign server, so each
 /// is quoted as one word for the shell.
-pub(crate) fn commands(observation: &Observation, means: &Instruments) -> Vec<String> {
+pub(crate) fn commands(observation: &Observation, means: &ProbeMeans) -> Vec<String> {
     if matches!(observation.vantage, Vantage::Pod { .. }) {
         return means.inside.iter().cloned().collect();
     }
     match &observation.seen {
-        Seen::Records { name, zone, servers } => {
+        CheckResult::Records { name, zone, servers } => {
             let recursion = if zone.is_empty() { "" } else { "+norecurse " };
             let asked = servers.iter().filter_map(at_server);
             asked.map(|at| format!("dig {recursion}{at} {} TXT", quoted(name))).collect()
@@ -38,7 +38,7 @@ pub(crate) fn commands(observation: &Observation, means: &Instruments) -> Vec<St
             let asked = means.zones.iter().filter_map(at);
             asked.map(|at| format!("dig {at} {} {}", quoted(name), quoted(kind))).collect()
         }
-        Seen::Nothing { .. } if let Some(host) = unknown_host(observation) => {
+        CheckResult::Nothing { .. } if let Some(host) = unknown_host(observation) => {
             let at = means.hosts.map(|address| plain(address) + " ").unwrap_or_default();
             ["AAAA", "A"].map(|kind| format!("dig {at}{} {kind}", quoted(&host))).to_vec()
         }
@@ -105,7 +105,7 @@ fn openssl(observation: &Observation) -> Option<String> {
 /// the line requests the URL that gave the redirect.
 fn curl(observation: &Observation) -> String {
     let (start, redirects) = match &observation.seen {
-        Seen::Redirect { .. } => (observation.hops.len().saturating_sub(1), ""),
+        CheckResult::Redirect { .. } => (observation.hops.len().saturating_sub(1), ""),
         _ => (0, " --location --max-redirs 9"),
     };
     let hops = observation.hops.get(start..).unwrap_or_default();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(hops: &[Hop], seen: Seen, expected: &[&str]) {
+    fn check(hops: &[Hop], seen: CheckResult, expected: &[&str]) {
         let observation = Observation {
             vantage: Vantage::ThisMachine,
             at: Timestamp::UNIX_EPOCH,
@@ -158,7 +158,7 @@ mod tests {
             hops: hops.to_vec(),
             seen,
         };
-        let means = Instruments {
+        let means = ProbeMeans {
             hosts: Some("192.0.2.53:5353".parse().unwrap()),
             zones: vec![Server::Plain("192.0.2.54:53".parse().unwrap())],
             inside: None,
@@ -166,8 +166,8 @@ mod tests {
         assert_eq!(commands(&observation, &means), expected);
     }
 
-    fn nothing() -> Seen {
-        Seen::Nothing { why: "why".to_owned(), symptom: None }
+    fn nothing() -> CheckResult {
+        CheckResult::Nothing { why: "why".to_owned(), symptom: None }
     }
 
     #[test]
@@ -194,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_redirect_that_is_not_followed_is_shown_where_it_was_given() {
-        let refused = || Seen::Redirect { to: "ftp://a.example/".to_owned(), why: String::new() };
+        let refused =
+            || CheckResult::Redirect { to: "ftp://a.example/".to_owned(), why: String::new() };
         let first = hop(URL, Some("192.0.2.1:80"));
         let line = "curl -i --globoff --noproxy '*' --connect-to www.example.com:80:192.0.2.1:80 http://www.example.com/x";
         check(std::slice::from_ref(&first), refused(), &[line]);
@@ -218,7 +219,8 @@ mod tests {
         let hops = [hop(URL, Some("192.0.2.1:80")), hop("http://$(reboot).example.com/", None)];
         let lookup = |kind| format!("dig @192.0.2.53 -p 5353 '$(reboot).example.com' {kind}");
         check(&hops, nothing(), &[&lookup("AAAA"), &lookup("A")]);
-        let refused = Seen::Redirect { to: "ftp://a.example/".to_owned(), why: String::new() };
+        let refused =
+            CheckResult::Redirect { to: "ftp://a.example/".to_owned(), why: String::new() };
         let last = hop("http://a.example/';reboot;'", Some("192.0.2.1:80"));
         let line = "curl -i --globoff --noproxy '*' --connect-to a.example:80:192.0.2.1:80 \
                     'http://a.example/'\\'';reboot;'\\'''";

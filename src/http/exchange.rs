@@ -52,7 +52,7 @@ impl From<reqwest::Error> for Unanswered {
 
 /// Sends requests to servers, and returns the answers.
 #[async_trait]
-pub trait Carrier: Send + Sync {
+pub trait Transport: Send + Sync {
     /// Sends a request and reads the answer, up to `limit` bytes of it.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ pub trait Carrier: Send + Sync {
 pub struct Network;
 
 #[async_trait]
-impl Carrier for Network {
+impl Transport for Network {
     async fn carry(&self, request: RequestBuilder, limit: usize) -> Result<Reply, Unanswered> {
         send(request, limit).await
     }

@@ -20,7 +20,7 @@ use clap::ValueEnum;
 use self::files::Depth;
 use self::quick::{QuickArgs, Wish};
 use crate::context::Context;
-use crate::context::blocking::{Interrupted, Left, aside};
+use crate::context::blocking::{Interrupted, Unfinished, aside};
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
@@ -74,7 +74,7 @@ pub struct InputArgs {
 }
 
 /// Flags for reading manifests, each with the reason why names do not need it.
-pub const FOR_MANIFESTS: [(&str, &str); 1] = [("recursive", "there is no folder to be read")];
+pub const MANIFEST_FLAGS: [(&str, &str); 1] = [("recursive", "there is no folder to be read")];
 
 /// Input that was read.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ impl InputArgs {
             challenge_type::ask(kind, set.documents.iter_mut().map(|d| &mut d.record))?;
         }
         if set.documents.is_empty() {
-            return Err(Failure::usage(format!("nothing to issue: {NOTHING_GIVEN}"))
+            return Err(Failure::usage(format!("nothing to issue: {NO_OBJECTS_MESSAGE}"))
                 .hint("examples/ holds manifests to begin with; --domain NAME needs none"));
         }
         let manager = if self.force_conflicts { Manager::PersonByForce } else { Manager::Person };
@@ -156,13 +156,15 @@ pub async fn manifests(
     let sources = sources(&printer, paths, recursive, context.interrupted()).await?;
     let set = parse(&sources, namespaces, &printer, context)?;
     if set.documents.is_empty() {
-        return Err(Failure::usage(NOTHING_GIVEN).hint("examples/ holds manifests to begin with"));
+        return Err(
+            Failure::usage(NO_OBJECTS_MESSAGE).hint("examples/ holds manifests to begin with")
+        );
     }
     Ok(Input::new(set.documents, Manager::Person, true))
 }
 
 /// Message for manifests without any object of ours.
-pub const NOTHING_GIVEN: &str = "the input holds no Certificate, CertificateRequest, Issuer, ClusterIssuer or Secret, nor an Ingress, Gateway or ListenerSet that asks for one";
+pub const NO_OBJECTS_MESSAGE: &str = "the input holds no Certificate, CertificateRequest, Issuer, ClusterIssuer or Secret, nor an Ingress, Gateway or ListenerSet that asks for one";
 
 /// Reads the documents of sources; warnings and skipped objects are printed on stderr.
 fn parse(
@@ -212,8 +214,8 @@ async fn sources(
     let errors = match aside(interrupted, Duration::ZERO, read).await {
         Ok(Ok(sources)) => return Ok(sources),
         Ok(Err(errors)) => errors,
-        Err(Left::Signal(kind)) => return Err(Failure::interrupted(kind)),
-        Err(Left::Panic) => {
+        Err(Unfinished::Signal(kind)) => return Err(Failure::interrupted(kind)),
+        Err(Unfinished::Panic) => {
             return Err(Failure::new(FailureKind::Unexpected, "reading manifests panicked"));
         }
     };

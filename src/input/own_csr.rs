@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::context::blocking::{Interrupted, Left, aside};
+use crate::context::blocking::{Interrupted, Unfinished, aside};
 use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk;
@@ -37,8 +37,8 @@ pub async fn read(path: &Path, interrupted: &Interrupted) -> Result<GivenRequest
         Ok(bytes) => {
             bytes.map_err(|why| Failure::usage(format!("cannot use {place}: {}", explain(&why))))?
         }
-        Err(Left::Signal(kind)) => return Err(Failure::interrupted(kind)),
-        Err(Left::Panic) => {
+        Err(Unfinished::Signal(kind)) => return Err(Failure::interrupted(kind)),
+        Err(Unfinished::Panic) => {
             return Err(Failure::new(FailureKind::Unexpected, "reading a file panicked"));
         }
     };

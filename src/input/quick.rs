@@ -10,14 +10,14 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
 use crate::context::Context;
-use crate::context::blocking::{Left, aside};
+use crate::context::blocking::{Unfinished, aside};
 use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::acme_server::AcmeServer;
 use crate::model::common::Blob;
 use crate::model::dns_provider::DnsProvider;
 use crate::model::names::host_in;
-use crate::model::quick_dns::{self, DnsAnswers, ProcessEnvironment, SurroundingsFault};
+use crate::model::quick_dns::{self, DnsSolver, EnvironmentFault, ProcessEnvironment};
 use crate::model::quick_order::{
     self, Binding, CaWishes, KeyChoice, KeyWish, Proof, QuickOrder, SignedRequest, secret_name,
 };
@@ -69,7 +69,7 @@ pub struct QuickArgs {
 }
 
 /// Flags for manifests that are made of names, each with the field that replaces the flag in a written manifest.
-pub const FOR_NAMES: [(&str, &str); 9] = [
+pub const NAME_FLAGS: [(&str, &str); 9] = [
     ("email", "an Issuer's manifest names its contact, spec.acme.email"),
     ("server", "an Issuer's manifest names its CA, spec.acme.server"),
     ("dns01", "an Issuer's manifest names its providers, spec.acme.solvers"),
@@ -82,7 +82,7 @@ pub const FOR_NAMES: [(&str, &str); 9] = [
 ];
 
 /// Flags about keys that this program makes, each with the reason why a signing request does not take the flag.
-pub const FOR_KEYS: [(&str, &str); 2] = [
+pub const KEY_FLAGS: [(&str, &str); 2] = [
     ("key-type", "a signing request has its key already"),
     ("out-secret", "without the key there is no Secret"),
 ];
@@ -104,7 +104,7 @@ pub struct Wish<'a> {
 struct Gathered {
     bundle: Blob,
     binding: Option<Binding>,
-    answers: Option<DnsAnswers>,
+    answers: Option<DnsSolver>,
 }
 
 impl QuickArgs {
@@ -137,8 +137,8 @@ impl QuickArgs {
         let gather = move || this.gather(&of);
         let gathered = match aside(context.interrupted(), Duration::ZERO, gather).await {
             Ok(gathered) => gathered?,
-            Err(Left::Signal(kind)) => return Err(Failure::interrupted(kind)),
-            Err(Left::Panic) => {
+            Err(Unfinished::Signal(kind)) => return Err(Failure::interrupted(kind)),
+            Err(Unfinished::Panic) => {
                 return Err(Failure::new(FailureKind::Unexpected, "reading files panicked"));
             }
         };
@@ -247,17 +247,17 @@ fn bundle(path: &Path) -> Result<Blob, Failure> {
     Ok(Blob(text.into_bytes()))
 }
 
-fn answers(provider: DnsProvider, server: &AcmeServer) -> Result<DnsAnswers, Failure> {
+fn answers(provider: DnsProvider, server: &AcmeServer) -> Result<DnsSolver, Failure> {
     let secret = secret_name(server, provider.names().0);
     quick_dns::answers(provider, &secret, &Process).map_err(|fault| {
         let failure = Failure::usage(format!("cannot use --dns01 {provider}: {fault}"));
         match fault {
-            SurroundingsFault::Missing(_) => {
+            EnvironmentFault::Missing(_) => {
                 failure.hint(format!("set {}", provider.needs()))
             }
-            SurroundingsFault::Unusable { variable, .. } if variable == "AWS_SESSION_TOKEN" => failure
+            EnvironmentFault::Unusable { variable, .. } if variable == "AWS_SESSION_TOKEN" => failure
                 .hint("unset the variable and give the keys of a user; or write manifests without keys, and use ambient credentials: --issuer-ambient-credentials"),
-            SurroundingsFault::Unusable { .. } | SurroundingsFault::Unreadable { .. } => failure,
+            EnvironmentFault::Unusable { .. } | EnvironmentFault::Unreadable { .. } => failure,
         }
     })
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::authority::{self, HeldByCa};
-use super::check_report::Sight;
+use super::authority::{self, AuthorityState};
+use super::check_report::CheckReport;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
@@ -16,7 +16,7 @@ use crate::diagnosis::words::facts;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
 use crate::hints::invocation;
-use crate::hints::reproduce::Instruments;
+use crate::hints::reproduce::ProbeMeans;
 use crate::model::observation::Observation;
 use crate::model::{Answer, Challenge, ChallengeType};
 use crate::probes::Probe;
@@ -66,15 +66,15 @@ pub struct InspectedAnswer {
     /// Judgment by the CA's rules.
     pub verdict: Readiness,
     /// Means of the probes, to write commands that repeat them.
-    pub(crate) means: Instruments,
+    pub(crate) means: ProbeMeans,
     /// State of the challenge at the CA.
-    pub held: HeldByCa,
+    pub held: AuthorityState,
 }
 
 impl InspectedAnswer {
     /// Borrows the parts that reports need.
-    pub(crate) fn sight(&self) -> Sight<'_> {
-        Sight {
+    pub(crate) fn sight(&self) -> CheckReport<'_> {
+        CheckReport {
             challenge: &self.challenge,
             answer: &self.answer,
             observations: &self.observations,
@@ -111,11 +111,11 @@ impl AnswerInspector {
         };
         let (resolver, namespace) = (&self.fetcher.resolver, &self.cluster_resource_namespace);
         let (mut observations, held) = tokio::join!(
-            probe.look(&challenge, &answer),
+            probe.probe(&challenge, &answer),
             authority::read(&challenge, &self.store, resolver, namespace),
         );
         if let Some(inside) = inside {
-            let mut look = inside.look(&challenge, &answer);
+            let mut look = inside.probe(&challenge, &answer);
             tokio::select! {
                 seen = &mut look => observations.extend(seen),
                 kind = interrupted.wait() => {
@@ -145,7 +145,7 @@ impl AnswerInspector {
         };
         let named = zones_of(&challenge, &self.zones).unwrap_or_else(|_| self.zones.clone());
         let inside = inside.map(|probe| probe.words(ProbePlace::of(&challenge), &answer));
-        let means = Instruments {
+        let means = ProbeMeans {
             hosts: self.dns,
             zones: named.resolvers().to_vec(),
             inside: inside.map(|words| invocation::current().kubectl(&words)),

@@ -19,14 +19,14 @@ const CA_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// State of a challenge at the CA, as far as it could be read.
 #[derive(Clone, Debug, PartialEq)]
-pub enum HeldByCa {
+pub enum AuthorityState {
     /// Authorization in the CA's answer.
     Authorization(AuthorizationReply),
     /// Reason why the authorization could not be read.
     Unknown(String),
 }
 
-impl HeldByCa {
+impl AuthorityState {
     /// Returns whether the authorization is valid, so that the CA need not see the answer any more.
     pub fn is_valid(&self) -> bool {
         let is_valid = |held: &AuthorizationReply| state(held) == Some(State::Valid);
@@ -56,7 +56,7 @@ pub async fn read(
     store: &Arc<dyn Store>,
     resolver: &Arc<dyn Resolve>,
     namespace: &str,
-) -> HeldByCa {
+) -> AuthorityState {
     read_with(challenge, &accounts(store, resolver, namespace)).await
 }
 
@@ -66,13 +66,15 @@ pub fn accounts(store: &Arc<dyn Store>, resolver: &Arc<dyn Resolve>, namespace: 
 }
 
 /// Reads the authorization of a challenge with the given sessions.
-pub async fn read_with(challenge: &Challenge, accounts: &Accounts) -> HeldByCa {
+pub async fn read_with(challenge: &Challenge, accounts: &Accounts) -> AuthorityState {
     let (spec, namespace) = (&challenge.spec, &challenge.metadata.namespace);
     let asked = ask(&spec.authorization_url, (namespace, &spec.issuer_ref), accounts);
     match tokio::time::timeout(CA_ANSWER_TIMEOUT, asked).await {
-        Ok(Ok(reply)) => HeldByCa::Authorization(reply),
-        Ok(Err(error)) => HeldByCa::Unknown(error.to_string()),
-        Err(_) => HeldByCa::Unknown(format!("no answer within {} s", CA_ANSWER_TIMEOUT.as_secs())),
+        Ok(Ok(reply)) => AuthorityState::Authorization(reply),
+        Ok(Err(error)) => AuthorityState::Unknown(error.to_string()),
+        Err(_) => {
+            AuthorityState::Unknown(format!("no answer within {} s", CA_ANSWER_TIMEOUT.as_secs()))
+        }
     }
 }
 
@@ -108,8 +110,8 @@ pub async fn ask_order(
 mod tests {
     use super::*;
 
-    fn held(status: &str) -> HeldByCa {
-        HeldByCa::Authorization(AuthorizationReply {
+    fn held(status: &str) -> AuthorityState {
+        AuthorityState::Authorization(AuthorizationReply {
             status: status.to_owned(),
             challenges: vec![ChallengeReply { url: "https://ca/c/1".into(), ..Default::default() }],
             ..AuthorizationReply::default()
@@ -134,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_was_not_learnt_is_neither_valid_nor_over() {
-        let unknown = HeldByCa::Unknown("no answer within 10 s".into());
+        let unknown = AuthorityState::Unknown("no answer within 10 s".into());
         assert!(!unknown.is_valid() && unknown.ended().is_none());
         assert!(unknown.challenge("https://ca/c/1").is_none());
         assert!(held("pending").challenge("https://ca/c/1").is_some());

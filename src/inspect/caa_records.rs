@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use crate::diagnosis::verdict::replacement::CaaLook;
+use crate::diagnosis::verdict::replacement::CaaResult;
 use crate::dns::Resolve;
 use crate::model::caa::{CaaAccount, CaaQuestion, CaaRecordSet, upwards};
 
@@ -35,11 +35,11 @@ impl CaaRecords {
     }
 
     /// Finds names of a certificate for which CAA forbids a CA to issue, and names whose lookup failed.
-    pub(crate) async fn look(
+    pub(crate) async fn judge(
         &self,
         names: &[String],
         (identities, account): (&[String], Option<&str>),
-    ) -> Vec<CaaLook> {
+    ) -> Vec<CaaResult> {
         let looks = names.iter().take(MAX_NAMES).map(|name| async move {
             let base = name.strip_prefix("*.").unwrap_or(name);
             let is_wildcard = base != name;
@@ -47,10 +47,10 @@ impl CaaRecords {
             let question = CaaQuestion { is_wildcard, identities, account, method: None };
             let name = name.clone();
             match self.relevant(base).await {
-                Err(why) => Some(CaaLook::Unknown { name, why }),
+                Err(why) => Some(CaaResult::Unknown { name, why }),
                 Ok(None) => None,
                 Ok(Some((owner, records))) => {
-                    records.bar(&question).map(|_| CaaLook::Forbids { name, owner, records })
+                    records.bar(&question).map(|_| CaaResult::Forbids { name, owner, records })
                 }
             }
         });

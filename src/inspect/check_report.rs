@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::authority::HeldByCa;
-use crate::hints::reproduce::{Instruments, commands, is_dns};
-use crate::model::observation::{Hop, NameServer, Observation, Said, Seen, Shown};
+use super::authority::AuthorityState;
+use crate::hints::reproduce::{ProbeMeans, commands, is_dns};
+use crate::model::observation::{
+    CheckResult, Hop, NameServer, NameServerAnswer, Observation, PresentedCertificate,
+};
 use crate::model::{Answer, Challenge, ChallengeType, Time};
 use crate::print::colour::Colour;
 use crate::print::table::{Headers, NONE, Table};
@@ -16,16 +18,16 @@ use crate::reconcile::{dns01_visible, http01_visible, shown};
 
 /// One probe of a challenge, with its judgment.
 #[derive(Debug)]
-pub(crate) struct Sight<'a> {
+pub(crate) struct CheckReport<'a> {
     pub(crate) challenge: &'a Challenge,
     pub(crate) answer: &'a Answer,
     pub(crate) observations: &'a [Observation],
     pub(crate) verdict: &'a Readiness,
-    pub(crate) means: &'a Instruments,
-    pub(crate) held: &'a HeldByCa,
+    pub(crate) means: &'a ProbeMeans,
+    pub(crate) held: &'a AuthorityState,
 }
 
-impl Sight<'_> {
+impl CheckReport<'_> {
     fn verdict(&self) -> String {
         if self.held.is_valid() {
             return "valid at the CA, the answer is not needed any more".to_owned();
@@ -97,8 +99,8 @@ impl Sight<'_> {
     /// Describes the authorization at the CA, or why it is not known.
     fn held_by_ca(&self) -> String {
         let held = match self.held {
-            HeldByCa::Unknown(why) => return format!("not known: {why}"),
-            HeldByCa::Authorization(held) => held,
+            AuthorityState::Unknown(why) => return format!("not known: {why}"),
+            AuthorityState::Authorization(held) => held,
         };
         let said = self.held.challenge(&self.challenge.spec.url);
         let challenge = match said {
@@ -115,8 +117,8 @@ impl Sight<'_> {
     /// Authorization at the CA for programs: only the reason if it could not be read.
     fn authorization(&self) -> Value {
         let held = match self.held {
-            HeldByCa::Unknown(why) => return json!({"unknown": why}),
-            HeldByCa::Authorization(held) => held,
+            AuthorityState::Unknown(why) => return json!({"unknown": why}),
+            AuthorityState::Authorization(held) => held,
         };
         let said = self.held.challenge(&self.challenge.spec.url);
         json!({
@@ -175,11 +177,11 @@ impl Linted<'_> {
 /// Checks every distinct text at the record's name; empty if the challenge is not dns-persist-01.
 fn lint_records<'a>(challenge: &Challenge, observation: &'a Observation) -> Vec<Linted<'a>> {
     let Some(demand) = dns01_visible::demand(challenge, observation.at) else { return Vec::new() };
-    let Seen::Records { servers, .. } = &observation.seen else { return Vec::new() };
+    let CheckResult::Records { servers, .. } = &observation.seen else { return Vec::new() };
     let texts: BTreeSet<&str> = servers
         .iter()
         .filter_map(|server| match &server.said {
-            Said::Texts(texts) => Some(texts.iter().map(String::as_str)),
+            NameServerAnswer::Texts(texts) => Some(texts.iter().map(String::as_str)),
             _ => None,
         })
         .flatten()
@@ -195,7 +197,7 @@ fn lint_records<'a>(challenge: &Challenge, observation: &'a Observation) -> Vec<
 
 fn table(observation: &Observation) -> Option<Table> {
     match &observation.seen {
-        Seen::Records { servers, .. } => Some(name_servers(servers)),
+        CheckResult::Records { servers, .. } => Some(name_servers(servers)),
         _ if is_dns(observation) => None,
         _ => Some(hops(&observation.hops)),
     }
@@ -205,11 +207,11 @@ fn name_servers(servers: &[NameServer]) -> Table {
     let mut table = Table::new(["NAMESERVER", "ADDRESS", "SAYS"]);
     for server in servers {
         let says = match &server.said {
-            Said::Texts(texts) => {
+            NameServerAnswer::Texts(texts) => {
                 texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(" ")
             }
-            Said::NoName => "NXDOMAIN".to_owned(),
-            Said::Code(code) => code.clone(),
+            NameServerAnswer::NoName => "NXDOMAIN".to_owned(),
+            NameServerAnswer::Code(code) => code.clone(),
             said => dns01_visible::words(said),
         };
         let address = server.address.map(|address| address.to_string());
@@ -231,17 +233,17 @@ fn hops(hops: &[Hop]) -> Table {
     table
 }
 
-fn describe_seen(seen: &Seen) -> String {
+fn describe_seen(seen: &CheckResult) -> String {
     match seen {
-        Seen::Nothing { why, .. } => why.clone(),
-        Seen::NoLook { why, .. } => format!("no probe was possible: {why}"),
-        Seen::Redirect { to, why } => format!("a redirect to {to}: {why}"),
-        Seen::Handshake { protocol, certificate } => handshake(protocol, certificate),
-        Seen::Reply { status, body, truncated, .. } => {
+        CheckResult::Nothing { why, .. } => why.clone(),
+        CheckResult::NoLook { why, .. } => format!("no probe was possible: {why}"),
+        CheckResult::Redirect { to, why } => format!("a redirect to {to}: {why}"),
+        CheckResult::Handshake { protocol, certificate } => handshake(protocol, certificate),
+        CheckResult::Reply { status, body, truncated, .. } => {
             let more = if *truncated { ", and more" } else { "" };
             format!("status {status}, {} bytes{more}: {body:?}", body.len())
         }
-        Seen::Records { name, zone, servers } => {
+        CheckResult::Records { name, zone, servers } => {
             let who = match (zone.as_str(), servers.len()) {
                 ("", 1) => "1 resolver".to_owned(),
                 ("", count) => format!("{count} resolvers"),
@@ -253,7 +255,7 @@ fn describe_seen(seen: &Seen) -> String {
     }
 }
 
-fn handshake(protocol: &str, certificate: &Shown) -> String {
+fn handshake(protocol: &str, certificate: &PresentedCertificate) -> String {
     let protocol =
         if protocol.is_empty() { "no protocol".to_owned() } else { format!("{protocol:?}") };
     let signed = if certificate.self_signed { "self-signed" } else { "signed by another key" };

@@ -16,7 +16,7 @@ use super::preflight::{self, announce, provider_check};
 use super::results::purpose::Purpose;
 use super::results::report::Places;
 use super::results::subject::Results;
-use super::results::unbegun::{self, Unbegun};
+use super::results::unbegun::{self, RefusedCommand};
 use super::results::{files, finish};
 use super::tracked::Tracked;
 use crate::context::Context;
@@ -38,7 +38,7 @@ use crate::store::resources::{Resources, typed};
 
 /// Flags of commands that work on Certificates already in the store.
 #[derive(Clone, Debug, clap::Args)]
-pub struct AgainArgs {
+pub struct RerunArgs {
     /// Names of Certificates, of objects that belong to them, or domains
     #[arg(value_name = "NAME", required_unless_present_any = ["all", "all_namespaces", "selector"])]
     pub names: Vec<String>,
@@ -69,7 +69,7 @@ pub type Named = BTreeMap<ObjectName, Vec<ObjectName>>;
 /// # Errors
 /// Fails with the lowest exit code of all Certificates.
 pub async fn run(
-    args: AgainArgs,
+    args: RerunArgs,
     named: Named,
     wanted: Rerun,
     context: &Context,
@@ -87,12 +87,12 @@ pub async fn replace(
     context: &Context,
 ) -> Result<(), Failure> {
     let named: Named = replacement.names().map(|name| (name.clone(), Vec::new())).collect();
-    let args = AgainArgs { names: Vec::new(), chosen: ChosenArgs::default(), work };
+    let args = RerunArgs { names: Vec::new(), chosen: ChosenArgs::default(), work };
     Box::pin(work_on(args, named, (Rerun::Renewed, Some(replacement)), context)).await
 }
 
 async fn work_on(
-    args: AgainArgs,
+    args: RerunArgs,
     named: Named,
     wanted: (Rerun, Option<&Replacement>),
     context: &Context,
@@ -119,7 +119,7 @@ async fn work_on(
         Ok(begun) => begun,
         Err(failure) => {
             let (records, places, purpose) = (&found, &places, Purpose::Issue);
-            let told = Unbegun { records, places, purpose, times, events: &events };
+            let told = RefusedCommand { records, places, purpose, times, events: &events };
             return unbegun::settle_unbegun(&told, &args.work.output, context, failure).await;
         }
     };
@@ -169,7 +169,7 @@ struct Begun {
 
 /// Checks everything, and marks the Certificates that are to be issued again.
 async fn begin(
-    args: &AgainArgs,
+    args: &RerunArgs,
     (named, (wanted, replacement)): (&Named, (Rerun, Option<&Replacement>)),
     (keys, found): (&[Key], &[Record]),
     (started, deadline): (Timestamp, Timestamp),
@@ -235,7 +235,7 @@ async fn reason_to_skip(
     let certificate = typed::<Certificate>(record.clone())?;
     let is_under_way = certificate.is_being_issued();
     // Fails in every mode if the Secret belongs to another Certificate.
-    let is_due = inspection.look(name).await?;
+    let is_due = inspection.due(name).await?;
     match wanted {
         Rerun::Renewed => Ok(None),
         Rerun::Resumed if is_under_way => Ok(None),

@@ -14,7 +14,7 @@ use crate::controllers::ingress_shim::{Foreseen, IngressShimController, read};
 use crate::controllers::recorder::Recorder;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::input::applying::behind;
-use crate::input::{Input, NOTHING_GIVEN};
+use crate::input::{Input, NO_OBJECTS_MESSAGE};
 use crate::lead::Claim;
 use crate::model::field::Remark;
 use crate::model::ingress::{Gateway, IngressLike};
@@ -86,7 +86,7 @@ pub async fn with_certificates(
     }
     let made = reading.made;
     if idle.len() == input.records().len() {
-        return Err(Failure::usage(format!("nothing to issue: {NOTHING_GIVEN}"))
+        return Err(Failure::usage(format!("nothing to issue: {NO_OBJECTS_MESSAGE}"))
             .hint("an Ingress asks by an annotation: cert-manager.io/issuer, cert-manager.io/cluster-issuer"));
     }
     Ok(input.asking(made, &idle))

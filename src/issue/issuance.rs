@@ -19,7 +19,7 @@ use super::results::on_issued::OnIssued;
 use super::results::purpose::Purpose;
 use super::results::subject::Results;
 use super::results::temporary::TemporaryFiles;
-use super::results::unbegun::{self, Unbegun};
+use super::results::unbegun::{self, RefusedCommand};
 use super::results::{files, finish};
 use super::tracked::{End, Tracked};
 use crate::context::Context;
@@ -245,7 +245,7 @@ impl Issuance<'_> {
     async fn settle_unbegun(&self, context: &Context, failure: Failure) -> Result<(), Failure> {
         let Self { work: flags, purpose, times, events, .. } = *self;
         let (records, places) = (self.input.records(), &self.input.places());
-        let told = Unbegun { records, places, purpose, times, events };
+        let told = RefusedCommand { records, places, purpose, times, events };
         unbegun::settle_unbegun(&told, &flags.output, context, failure).await
     }
 }

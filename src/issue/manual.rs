@@ -88,12 +88,12 @@ pub struct ManualRecord {
     /// Name of the Challenge that needs the record.
     pub challenge: String,
     /// Why the record is taken to be missing.
-    pub lack: Lack,
+    pub lack: MissingReason,
 }
 
 /// Why a record is taken to be missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lack {
+pub struct MissingReason {
     /// Answers of the name servers instead, or why no name server could be asked.
     pub reason: String,
     /// Whether a name server could be asked.
@@ -102,7 +102,12 @@ pub struct Lack {
 
 impl ManualRecord {
     /// Builds the record of a Challenge of `certificate`, at `name`.
-    pub fn new(name: String, challenge: &Challenge, certificate: &ObjectName, lack: Lack) -> Self {
+    pub fn new(
+        name: String,
+        challenge: &Challenge,
+        certificate: &ObjectName,
+        lack: MissingReason,
+    ) -> Self {
         Self {
             name,
             value: challenge.spec.key.clone(),
@@ -193,7 +198,7 @@ mod tests {
             value: "gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA".into(),
             certificate: ObjectName::new("web", "example-com"),
             challenge: "example-com-1-2-3".into(),
-            lack: Lack { reason: String::new(), is_checked: true },
+            lack: MissingReason { reason: String::new(), is_checked: true },
         }];
         insta::assert_snapshot!(table(&wanted, true).render(Headers::Shown, Colour::default()), @r"
         NAME                           TYPE   TTL   VALUE                                         CERTIFICATE       CHALLENGE
@@ -219,7 +224,7 @@ mod tests {
             value: "x".repeat(300),
             certificate: ObjectName::new("web", "a"),
             challenge: String::new(),
-            lack: Lack { reason: String::new(), is_checked: true },
+            lack: MissingReason { reason: String::new(), is_checked: true },
         };
         let (first, second) = ("x".repeat(255), "x".repeat(45));
         assert_eq!(wanted.line(), format!("a. 60 IN TXT \"{first}\" \"{second}\"\n"));

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::manual::ManualRecord;
 use crate::context::failure::Failure;
-use crate::diagnosis::verdict::failed::Tried;
+use crate::diagnosis::verdict::failed::FailedOrder;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::{Key, Kind, ObjectName};
 use crate::objects::chain;
@@ -46,7 +46,7 @@ impl End {
 
 /// End of the work on all objects.
 #[derive(Debug, Default)]
-pub struct Worked {
+pub struct WorkResult {
     /// Objects that have ended, each with its end.
     pub ends: BTreeMap<Key, End>,
     /// Why the other objects have not ended.
@@ -55,7 +55,7 @@ pub struct Worked {
     pub untidy: Option<FailureKind>,
 }
 
-impl Worked {
+impl WorkResult {
     /// Builds the end of a command that stopped before any work.
     pub fn stopped(failure: Failure) -> Self {
         Self { stopped: Some(failure), ..Self::default() }
@@ -73,7 +73,7 @@ pub struct Inherited {
 
 impl Inherited {
     /// Returns whether `tried` is this order and nothing was done for the order since: its failure is the earlier run's.
-    pub fn is_left_as_it_was(&self, tried: Option<&Tried>) -> bool {
+    pub fn is_left_as_it_was(&self, tried: Option<&FailedOrder>) -> bool {
         tried.is_some_and(|tried| tried.uid == self.uid && tried.last_deed <= self.last_deed)
     }
 }
@@ -127,7 +127,7 @@ mod tests {
         let at = |second| Timestamp::from_second(second).ok();
         let inherited = |last_deed| Inherited { uid: "o".to_owned(), last_deed };
         let tried = |uid: &str, last_deed| {
-            Some(Tried { uid: uid.to_owned(), name: "web".to_owned(), last_deed })
+            Some(FailedOrder { uid: uid.to_owned(), name: "web".to_owned(), last_deed })
         };
         for (before, after, is_left) in [
             // It was refused when the CA was last asked by the run before, or nobody knows of anything.

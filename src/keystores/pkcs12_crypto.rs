@@ -28,7 +28,7 @@ const SHA_1: &str = "1.3.14.3.2.26";
 const SHA_256: &str = "2.16.840.1.101.3.4.2.1";
 
 /// Rounds of the derivation of a key from a password, except in the seals of old profiles.
-pub(super) const ROUNDS: u32 = 2048;
+pub(super) const KEY_DERIVATION_ROUNDS: u32 = 2048;
 /// Placeholder for the salt in MacData, for which RFC 9579 §5 has no use.
 const NOT_USED: &[u8] = b"NOT USED";
 
@@ -76,12 +76,19 @@ impl Cipher {
         let mut salt = [0; 8];
         rand::fill(&mut salt)?;
         let derive = |used_for, size| {
-            derive_key(&SHA1_FOR_LEGACY_USE_ONLY, used_for, password, &salt, ROUNDS, size)
+            derive_key(
+                &SHA1_FOR_LEGACY_USE_ONLY,
+                used_for,
+                password,
+                &salt,
+                KEY_DERIVATION_ROUNDS,
+                size,
+            )
         };
         let (key, start) = (derive(KeyUse::Key, size), derive(KeyUse::Start, 8));
         let cipher = Encryptor::<C>::new_from_slices(&key, &start);
         let cipher = cipher.map_err(|_| KeystoreError::Library)?;
-        let parameters = [element(Tag::OctetString, &salt), number(ROUNDS)];
+        let parameters = [element(Tag::OctetString, &salt), number(KEY_DERIVATION_ROUNDS)];
         let algorithm = [oid(self.oid())?, constructed(Tag::Sequence, &parameters)];
         let sealed = cipher.encrypt_padded_vec::<Pkcs7>(plain);
         Ok((constructed(Tag::Sequence, &algorithm), sealed))
@@ -119,7 +126,7 @@ impl Seal {
     fn rounds(self) -> u32 {
         match self {
             Self::Sha1 => 1,
-            Self::Sha256 | Self::Pbmac1 => ROUNDS,
+            Self::Sha256 | Self::Pbmac1 => KEY_DERIVATION_ROUNDS,
         }
     }
 
@@ -169,7 +176,7 @@ impl Seal {
 /// Returns the AlgorithmIdentifier of PBKDF2; RFC 9579 wants the key's length in it.
 fn derivation(salt: &[u8], with_length: bool) -> Result<Vec<u8>, KeystoreError> {
     let hash = [oid(HMAC_WITH_SHA256)?, element(Tag::Null, &[])];
-    let mut parameters = vec![element(Tag::OctetString, salt), number(ROUNDS)];
+    let mut parameters = vec![element(Tag::OctetString, salt), number(KEY_DERIVATION_ROUNDS)];
     parameters.extend(with_length.then(|| number(32)));
     parameters.push(constructed(Tag::Sequence, &hash));
     let parts = [oid(PBKDF2)?, constructed(Tag::Sequence, &parameters)];
@@ -177,7 +184,7 @@ fn derivation(salt: &[u8], with_length: bool) -> Result<Vec<u8>, KeystoreError> 
 }
 
 fn pbkdf2(password: &str, salt: &[u8]) -> Result<Zeroizing<Vec<u8>>, KeystoreError> {
-    let rounds = ROUNDS.try_into().map_err(|_| KeystoreError::Library)?;
+    let rounds = KEY_DERIVATION_ROUNDS.try_into().map_err(|_| KeystoreError::Library)?;
     let mut key = Zeroizing::new(vec![0; 32]);
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, salt, password.as_bytes(), &mut key);
     Ok(key)

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::diagnosis::case::chain::{Chain, issuer_key};
 use crate::diagnosis::case::issuer::IssuerCase;
-use crate::diagnosis::case::name::{AnswerLook, NameCase};
+use crate::diagnosis::case::name::{AnswerProbe, NameCase};
 use crate::diagnosis::case::{Case, CertificateCase, DueReason};
 use crate::diagnosis::finding::{Finding, is_consequence};
 use crate::diagnosis::rules;
@@ -34,14 +34,14 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Finding about an object that is not as it should be.
 #[derive(Debug)]
-pub struct Known {
+pub struct StoredFinding {
     /// Object to pass to `diagnose`.
     key: Key,
     /// Most urgent finding; `None` if the store does not show a cause.
     finding: Option<Finding>,
 }
 
-impl Known {
+impl StoredFinding {
     /// Reads what is known of an object that is not as it should be; `None` if the object is fine or cannot be judged, or
     /// the store fails or takes too long.
     pub async fn of(store: &Arc<dyn Store>, key: &Key, now: Timestamp) -> Option<Self> {
@@ -57,8 +57,8 @@ impl Known {
     }
 
     /// Formats id and sentence of the finding; `None` without a finding.
-    pub fn told(&self) -> Option<String> {
-        self.finding.as_ref().map(told)
+    pub fn format_finding(&self) -> Option<String> {
+        self.finding.as_ref().map(format_finding)
     }
 
     /// Formats one line: the finding, if any, and the `diagnose` command that shows more.
@@ -66,8 +66,8 @@ impl Known {
         let words =
             format!("diagnose {}/{}", self.key.kind.singular(), quoted(&self.key.name.name));
         let more = invocation::current().like_in(&self.key.name.namespace, &words);
-        match self.told() {
-            Some(told) => format!("{told}; more: {more}"),
+        match self.format_finding() {
+            Some(text) => format!("{text}; more: {more}"),
             None => format!("why: {more}"),
         }
     }
@@ -75,11 +75,11 @@ impl Known {
 
 /// Findings about objects whose status reports a problem, each finding once.
 #[derive(Debug, Default)]
-pub struct KnownNews {
+pub struct FindingLog {
     told: BTreeMap<Key, String>,
 }
 
-impl KnownNews {
+impl FindingLog {
     /// Returns the object to pass to `diagnose`, and the line; `None` if the status of the object reports no problem, or
     /// the line was already returned.
     pub async fn line(
@@ -91,7 +91,7 @@ impl KnownNews {
         if !reports_problem(record) {
             return None;
         }
-        let known = Known::of(store, &record.key, now).await?;
+        let known = StoredFinding::of(store, &record.key, now).await?;
         let line = known.line();
         let before = self.told.insert(known.key.clone(), line.clone());
         (before.as_ref() != Some(&line)).then_some((known.key, line))
@@ -114,7 +114,7 @@ fn reports_problem(record: &Record) -> bool {
 }
 
 /// Formats a finding in one line: its id, and the sentence of `diagnose`.
-pub fn told(finding: &Finding) -> String {
+pub fn format_finding(finding: &Finding) -> String {
     format!("{}: {}", finding.cause, sentence(finding))
 }
 
@@ -133,7 +133,7 @@ pub fn of_answer(looked: &InspectedAnswer, in_cluster: bool, now: Timestamp) -> 
     let mut name = NameCase::of(&spec.shown_domain(), Some(spec.kind));
     name.issuer = spec.issuer_ref.key(&challenge.metadata.namespace);
     name.pending = Some(challenge.clone());
-    name.answer = Some(AnswerLook {
+    name.answer = Some(AnswerProbe {
         expected,
         observations: observations.clone(),
         reason: Some(reason.clone()),
@@ -141,7 +141,7 @@ pub fn of_answer(looked: &InspectedAnswer, in_cluster: bool, now: Timestamp) -> 
     });
     let case = Case { at: now, in_cluster, names: vec![name], ..Case::default() };
     // A finding that only may be the cause counts as well: it was observed.
-    rules::judge_stored(&case).first().map(told)
+    rules::judge_stored(&case).first().map(format_finding)
 }
 
 /// Returns the most urgent cause of an error; findings that are only consequences of others are left out.
@@ -154,7 +154,7 @@ async fn read(
     store: &Arc<dyn Store>,
     key: &Key,
     now: Timestamp,
-) -> Result<Option<Known>, StoreError> {
+) -> Result<Option<StoredFinding>, StoreError> {
     if matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer) {
         let issuers = Resources::<Issuer>::new(Arc::clone(store), key.kind);
         let Some(issuer) = issuers.get(&key.name).await? else { return Ok(None) };
@@ -166,7 +166,9 @@ async fn read(
         };
         // The issuer may be ready, or no controller has judged it yet.
         let is_wrong = rules::judge(&case).iter().any(Finding::is_error);
-        return Ok(is_wrong.then(|| Known { key: key.clone(), finding: most_urgent(&case) }));
+        return Ok(
+            is_wrong.then(|| StoredFinding { key: key.clone(), finding: most_urgent(&case) })
+        );
     }
     let Some(record) = store.get(key).await? else { return Ok(None) };
     let Some(name) = chain::certificate_above(store, record).await? else { return Ok(None) };
@@ -176,7 +178,7 @@ async fn read(
         return Ok(None);
     }
     let issuers = if chain.issuer.is_none() { lookup::issuers(store).await? } else { Vec::new() };
-    Ok(Known::of_chain(chain, &issuers, now))
+    Ok(StoredFinding::of_chain(chain, &issuers, now))
 }
 
 /// Builds a case from the objects of the store alone.

@@ -32,7 +32,7 @@ use crate::permissions::Permissions;
 use crate::permissions::task::Part;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease};
-use crate::store::cluster::lease_object::Who;
+use crate::store::cluster::lease_object::HolderKind;
 use crate::store::cluster::survey::Driver;
 use crate::store::lease::{Guard, LocalLease, Role};
 
@@ -47,7 +47,7 @@ pub enum Claim {
     /// This process drives, since no other process can know the store.
     Alone,
     /// This process drives, for as long as it keeps the lock or the Lease.
-    Drives(Turn),
+    Drives(Tenure),
     /// Another process drives, and this process only watches.
     Watches(Other),
 }
@@ -69,8 +69,8 @@ impl Claim {
     /// Returns the token that is cancelled when the Lease is lost; a lock cannot be lost.
     pub fn lost(&self) -> CancellationToken {
         match self {
-            Self::Drives(Turn::Cluster(lost)) => lost.clone(),
-            Self::Alone | Self::Drives(Turn::Local(_)) | Self::Watches(_) => {
+            Self::Drives(Tenure::Cluster(lost)) => lost.clone(),
+            Self::Alone | Self::Drives(Tenure::Local(_)) | Self::Watches(_) => {
                 CancellationToken::new()
             }
         }
@@ -96,7 +96,7 @@ impl<'a> Arbiter<'a> {
 
 /// Proof that this process holds the lock or the Lease.
 #[derive(Debug)]
-pub enum Turn {
+pub enum Tenure {
     /// The lock of the state folder.
     Local(Guard),
     /// The Lease, which the context releases at the end; the token is cancelled if the Lease is lost before.
@@ -149,7 +149,7 @@ pub async fn foreseen(context: &Context) -> Result<Claim, Failure> {
 }
 
 /// Note about objects that wait while no controller is running.
-pub const NOBODY_DRIVES: &str =
+pub const NO_CONTROLLER: &str =
     "no controller is running: nothing will change until you run `order -f` or `run`";
 
 /// Returns whether any controller works on the store now.
@@ -168,7 +168,7 @@ pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
 
 /// Process that works on a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AtWork {
+pub struct RunningController {
     /// Description of the process.
     pub who: String,
     /// Start of the work; `None` if no process has recorded it.
@@ -179,11 +179,11 @@ pub struct AtWork {
 ///
 /// # Errors
 /// Fails if the store cannot be used.
-pub async fn at_work(context: &Context) -> Result<Option<AtWork>, Failure> {
+pub async fn at_work(context: &Context) -> Result<Option<RunningController>, Failure> {
     let one_shot = || "a command of kubectl-acme that ends by itself".to_owned();
     let cluster = match Arbiter::of(context)? {
         Arbiter::Folder(folder) => {
-            return Ok(LocalLease::new(folder).holder()?.map(|holder| AtWork {
+            return Ok(LocalLease::new(folder).holder()?.map(|holder| RunningController {
                 who: match holder.role {
                     Some(Role::Always) => local_run().driver,
                     _ => one_shot(),
@@ -200,7 +200,7 @@ pub async fn at_work(context: &Context) -> Result<Option<AtWork>, Failure> {
         Driver::WithoutLease { .. } | Driver::Unknown { .. } => None,
     };
     let who = other(&driver).map_or_else(one_shot, |other| other.driver);
-    Ok(Some(AtWork { who, since }))
+    Ok(Some(RunningController { who, since }))
 }
 
 /// Returns whether cert-manager's own controllers do the work, as far as this process may see.
@@ -212,7 +212,7 @@ pub async fn is_cert_managers(context: &Context) -> Result<bool, Failure> {
     let namespace = &context.global.cluster.leader_election_namespace;
     Ok(match Driver::of(cluster, namespace).await? {
         Driver::Nobody => false,
-        Driver::Holder(holder) => holder.who == Who::CertManager,
+        Driver::Holder(holder) => holder.who == HolderKind::CertManager,
         Driver::WithoutLease { .. } | Driver::Unknown { .. } => true,
     })
 }
@@ -228,7 +228,7 @@ pub async fn claim_everything(context: &Context, permit: &Permissions) -> Result
         Arbiter::Folder(folder) => {
             let guard = LocalLease::new(&folder).try_acquire(Timestamp::now(), Role::Always)?;
             let guard = guard.ok_or_else(|| folder_refusal(&folder, "another process does"))?;
-            return Ok(Claim::Drives(Turn::Local(guard)));
+            return Ok(Claim::Drives(Tenure::Local(guard)));
         }
         Arbiter::Cluster(cluster) => cluster,
     };
@@ -278,7 +278,7 @@ async fn local(folder: PathBuf, context: &Context, deadline: Timestamp) -> Resul
     let mut told = None;
     let look = async || {
         if let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Once)? {
-            return Ok(StandbyState::Settled(Claim::Drives(Turn::Local(guard))));
+            return Ok(StandbyState::Settled(Claim::Drives(Tenure::Local(guard))));
         }
         let another = "another process".to_owned();
         let Some(holder) = lease.holder()? else {
@@ -356,7 +356,7 @@ fn lost_race() -> StandbyState<Claim> {
 pub(super) fn drives(context: &Context, guard: ClusterGuard) -> Claim {
     let lost = guard.lost();
     context.keep(guard);
-    Claim::Drives(Turn::Cluster(lost))
+    Claim::Drives(Tenure::Cluster(lost))
 }
 
 fn watches(wish: DriverChoice, other: Other) -> Result<Claim, Failure> {

@@ -1,6 +1,6 @@
 //! Process that drives in our place, as the cluster or the state folder shows it, and the next step if nothing changes.
 
-use crate::store::cluster::lease_object::{LeaseHolder, Who};
+use crate::store::cluster::lease_object::{HolderKind, LeaseHolder};
 use crate::store::cluster::survey::Driver;
 use crate::store::lease::Role;
 
@@ -55,9 +55,9 @@ pub(super) fn other(driver: &Driver) -> Option<Other> {
         Driver::WithoutLease { pod } => without_lease(pod),
         Driver::Unknown { why } => unknown(why),
         Driver::Holder(holder) => match holder.who {
-            Who::CertManager => cert_manager(holder),
-            Who::Ours(Some(Role::Always)) => run(holder),
-            Who::Ours(_) => return None,
+            HolderKind::CertManager => cert_manager(holder),
+            HolderKind::Ours(Some(Role::Always)) => run(holder),
+            HolderKind::Ours(_) => return None,
         },
     };
     Some(Other { seen: Some(driver.clone()), ..other })

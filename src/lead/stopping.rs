@@ -75,7 +75,7 @@ pub(crate) async fn stop(
     let began = Instant::now();
     let waiting = "waiting for the requests under way";
     let ended = if why == Stopping::BySignal {
-        let longest = transport::WHOLE.as_secs();
+        let longest = transport::REQUEST_TIMEOUT.as_secs();
         let waiting = format!("{waiting}, each of which is given up after {longest} s");
         context.talk().line(&format!("{waiting}; {LEAVE_AT_ONCE_NOTE}"));
         stopping.await

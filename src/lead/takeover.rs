@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use super::{Arbiter, Claim, Other, Turn, claim, drives};
+use super::{Arbiter, Claim, Other, Tenure, claim, drives};
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::connection::DriverChoice;
@@ -20,7 +20,7 @@ use crate::permissions::Permissions;
 use crate::permissions::task::Part;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease};
-use crate::store::cluster::lease_object::Who;
+use crate::store::cluster::lease_object::HolderKind;
 use crate::store::cluster::survey::Driver;
 use crate::store::error::StoreError;
 use crate::store::lease::{LocalLease, Role};
@@ -119,7 +119,7 @@ async fn local(folder: PathBuf) -> Result<Inherited, Failure> {
     loop {
         if let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Once)? {
             let why = "kubectl-acme run has ended".to_owned();
-            return Ok(Inherited { claim: Claim::Drives(Turn::Local(guard)), why });
+            return Ok(Inherited { claim: Claim::Drives(Tenure::Local(guard)), why });
         }
         sleep(DRIVER_CHECK_PERIOD).await;
     }
@@ -177,8 +177,8 @@ async fn why(cluster: &ClusterStore, last: Option<&Driver>) -> Result<String, St
     Ok(match last {
         Some(Driver::Holder(holder)) => {
             let who = match holder.who {
-                Who::CertManager => "cert-manager's",
-                Who::Ours(_) => "another kubectl-acme's",
+                HolderKind::CertManager => "cert-manager's",
+                HolderKind::Ours(_) => "another kubectl-acme's",
             };
             let lease = ClusterLease::new(cluster, &holder.namespace)?;
             let still = lease.written().await?.is_some_and(|name| name == holder.identity);

@@ -13,7 +13,7 @@ use super::text::hex;
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The answer is not where the CA looks for the answer.
-    Seen(Sighting),
+    Seen(CheckFinding),
     /// The CA has refused a request about the challenge, for a time or for good.
     Refused(Box<Problem>),
     /// The CA has validated the answer in vain: its error, whether or not the CA goes on trying.
@@ -29,7 +29,7 @@ pub enum Cause {
 /// Finding of a check in place of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Sighting {
+pub struct CheckFinding {
     /// Kind of finding.
     pub symptom: Symptom,
     /// Whether the server was asked over IPv6, which a CA prefers and which may lead to another server.
@@ -37,7 +37,7 @@ pub struct Sighting {
     pub over_ipv6: bool,
 }
 
-impl From<Symptom> for Sighting {
+impl From<Symptom> for CheckFinding {
     fn from(symptom: Symptom) -> Self {
         Self { symptom, over_ipv6: false }
     }
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_fact_is_about_one_reason_and_is_read_back() {
-        let sighting = Sighting { symptom: Symptom::NotFound, over_ipv6: true };
+        let sighting = CheckFinding { symptom: Symptom::NotFound, over_ipv6: true };
         let about = About::new("wrong status code '404'", Cause::Seen(sighting));
         let text = serde_json::to_string(&about).unwrap();
         assert_eq!(

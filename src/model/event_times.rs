@@ -14,7 +14,7 @@ const MAX_KEPT_TIMES: usize = 32;
 
 /// Precision of a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grain {
+pub enum TimePrecision {
     /// To the microsecond or better.
     Fine,
     /// To the second: somewhere in that second.
@@ -27,7 +27,7 @@ pub struct Occasion {
     /// Moment of the recording.
     pub at: Timestamp,
     /// Precision of the moment.
-    pub grain: Grain,
+    pub grain: TimePrecision,
     /// Store's revision of the Event at that time, if known.
     pub revision: Option<u64>,
 }
@@ -45,7 +45,7 @@ impl Event {
         let is_told_again = self.count.is_some_and(|count| count > 1) && occasions.len() == 1;
         if is_told_again || occasions.iter().all(|known| is_before(known.at, last)) {
             let revision = None;
-            occasions.push(Occasion { at: last, grain: Grain::Second, revision });
+            occasions.push(Occasion { at: last, grain: TimePrecision::Second, revision });
         }
         if let Some(last) = occasions.last_mut() {
             last.revision = self.metadata.resource_version.parse().ok();
@@ -56,7 +56,7 @@ impl Event {
     /// Records that the Event happened again.
     pub fn tell_again(&mut self, now: Timestamp) {
         let mut occasions = self.occasions();
-        occasions.push(Occasion { at: now, grain: Grain::Fine, revision: None });
+        occasions.push(Occasion { at: now, grain: TimePrecision::Fine, revision: None });
         let surplus = occasions.len().saturating_sub(MAX_KEPT_TIMES);
         let told: Vec<String> =
             occasions.drain(surplus..).map(|occasion| text(&occasion)).collect();
@@ -73,8 +73,8 @@ impl Event {
 
 fn text(occasion: &Occasion) -> String {
     let at = match occasion.grain {
-        Grain::Fine => format!("{:.6}", occasion.at),
-        Grain::Second => format!("{:.0}", occasion.at),
+        TimePrecision::Fine => format!("{:.6}", occasion.at),
+        TimePrecision::Second => format!("{:.0}", occasion.at),
     };
     match occasion.revision {
         Some(revision) => format!("{at}@{revision}"),
@@ -84,7 +84,7 @@ fn text(occasion: &Occasion) -> String {
 
 fn parse(text: &str) -> Option<Occasion> {
     let (at, revision) = text.split_once('@').unwrap_or((text, ""));
-    let grain = if at.contains('.') { Grain::Fine } else { Grain::Second };
+    let grain = if at.contains('.') { TimePrecision::Fine } else { TimePrecision::Second };
     Some(Occasion { at: at.parse().ok()?, grain, revision: revision.parse().ok() })
 }
 
@@ -94,8 +94,8 @@ fn first_occasion(name: &str, second: Timestamp) -> Occasion {
         Timestamp::from_nanosecond(i128::from_str_radix(suffix, 16).ok()?).ok()
     });
     let (at, grain) = match fine.filter(|at| at.as_second() == second.as_second()) {
-        Some(at) => (at, Grain::Fine),
-        None => (second, Grain::Second),
+        Some(at) => (at, TimePrecision::Fine),
+        None => (second, TimePrecision::Second),
     };
     Occasion { at, grain, revision: None }
 }

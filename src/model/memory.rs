@@ -13,7 +13,7 @@ use super::issuer::CHALLENGE_TYPE;
 use super::renewal_info::RenewalMemory;
 
 /// Annotations under this program's prefix that people write: manifests give them, like any other field.
-pub const OF_PEOPLE: [&str; 1] = [CHALLENGE_TYPE];
+pub const USER_ANNOTATIONS: [&str; 1] = [CHALLENGE_TYPE];
 
 /// Time at which a Challenge's answer was handed to the CA.
 const CHALLENGE_ACCEPTED_AT: &str = "kubectl-acme/challenge-accepted-at";
@@ -245,7 +245,7 @@ pub fn names_left_out(annotations: &BTreeMap<String, String>) -> BTreeSet<String
 
 /// Reports whether an annotation is this program's: no manifest sets or removes it, and it is not copied to other objects.
 pub fn is_ours(annotation: &str) -> bool {
-    annotation.starts_with("kubectl-acme/") && !OF_PEOPLE.contains(&annotation)
+    annotation.starts_with("kubectl-acme/") && !USER_ANNOTATIONS.contains(&annotation)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub struct Observation {
     /// Every URL asked, the first included, each with the address that answered or was tried last: redirects, or aliases.
     pub hops: Vec<Hop>,
     /// Result of the check.
-    pub seen: Seen,
+    pub seen: CheckResult,
 }
 
 /// Place from which a check is made.
@@ -62,7 +62,7 @@ pub struct Hop {
 /// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Seen {
+pub enum CheckResult {
     /// There was no answer; the text is stable.
     Nothing {
         /// Cause, such as `connection refused by 192.0.2.1:80`.
@@ -103,7 +103,7 @@ pub enum Seen {
         /// Protocol agreed on (ALPN); empty for none.
         protocol: String,
         /// Certificate that was presented.
-        certificate: Shown,
+        certificate: PresentedCertificate,
     },
     /// Answers of name servers about a TXT record.
     Records {
@@ -119,7 +119,7 @@ pub enum Seen {
 /// Parts of a certificate that count for TLS-ALPN-01 (RFC 8737 §3).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Shown {
+pub struct PresentedCertificate {
     /// Subject, as one line.
     pub subject: String,
     /// Whether the certificate's own key has signed the certificate.
@@ -149,7 +149,7 @@ pub struct NameServer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<SocketAddr>,
     /// Answer of the server.
-    pub said: Said,
+    pub said: NameServerAnswer,
     /// Seconds for which the texts may be cached, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<u32>,
@@ -158,7 +158,7 @@ pub struct NameServer {
 /// Answer of a name server about a TXT record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Said {
+pub enum NameServerAnswer {
     /// The texts at the name, each joined from its strings, sorted.
     Texts(Vec<String>),
     /// The name exists and has no text.

@@ -12,21 +12,21 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Key;
-use super::order_ledger::{Became, Entry};
+use super::order_ledger::{Entry, RequestOutcome};
 
 /// Time for which an entry counts.
-pub const COUNTS_FOR: SignedDuration = SignedDuration::from_hours(1);
-/// Most orders for one set of names that may fail within [`COUNTS_FOR`] unattended; Let's Encrypt has the same limit.
+pub const ENTRY_COUNTS_FOR: SignedDuration = SignedDuration::from_hours(1);
+/// Most orders for one set of names that may fail within [`ENTRY_COUNTS_FOR`] unattended; Let's Encrypt has the same limit.
 const MAX_FAILURES: usize = 5;
-/// Most newOrders of one Certificate for one set of names within [`COUNTS_FOR`] unattended, whatever their outcome, except
+/// Most newOrders of one Certificate for one set of names within [`ENTRY_COUNTS_FOR`] unattended, whatever their outcome, except
 /// those that the CA put off: one every five minutes, as often as the shortest life that cert-manager takes can be renewed.
-const MOST: usize = 12;
+const MAX_ORDERS: usize = 12;
 /// Most orders of one run that may be lost to other Orders.
 const MAX_LOST: usize = 16;
-/// Most orders dropped by the CA that are replaced, in one run or within [`COUNTS_FOR`].
+/// Most orders dropped by the CA that are replaced, in one run or within [`ENTRY_COUNTS_FOR`].
 const MAX_REPLACED: usize = 1;
 /// Shortest pause between two newOrders for one set of names, unattended.
-const APART: SignedDuration = SignedDuration::from_secs(10);
+const MIN_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 /// Shortest pause between two newOrders for one Certificate, in a run that a person waits for.
 const MIN_PAUSE_ONE_SHOT: SignedDuration = SignedDuration::from_secs(1);
 
@@ -46,7 +46,7 @@ pub enum Allowance {
 
 /// Entry of a ledger, seen by the process that wants to ask.
 #[derive(Clone, Debug)]
-pub struct Past {
+pub struct PastRequest {
     /// The entry.
     pub entry: Entry,
     /// UID of the object whose ledger has the entry.
@@ -80,14 +80,14 @@ pub struct Grant {
     /// Right to send the newOrder.
     pub permit: Permit,
     /// Reason for another order after an earlier one, if there is an earlier one.
-    pub excuse: Option<Excuse>,
+    pub excuse: Option<ReorderReason>,
     /// Number of the entry under which the newOrder goes out, if there is an entry of the same try.
     pub again: Option<u64>,
 }
 
 /// Reasons why another order is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Excuse {
+pub enum ReorderReason {
     /// The CA's answer to the earlier request was never read, so the CA may have made an order that nobody knows.
     Unread,
     /// The CA gave the earlier order to another Order, too, which has used the order.
@@ -96,7 +96,7 @@ pub enum Excuse {
     Dropped,
 }
 
-impl fmt::Display for Excuse {
+impl fmt::Display for ReorderReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unread => "nothing says what became of the order before",
@@ -154,11 +154,12 @@ impl Budget<'_> {
     ///
     /// # Errors
     /// Fails with the reason if no newOrder may go out.
-    pub fn judge(&self, past: &[Past]) -> Result<Grant, Denial> {
-        let of_set =
-            |past: &&Past| past.entry.account == self.account && past.entry.names == self.names;
-        let of_set: Vec<&Past> = past.iter().filter(of_set).collect();
-        let of_holder: Vec<&Past> =
+    pub fn judge(&self, past: &[PastRequest]) -> Result<Grant, Denial> {
+        let of_set = |past: &&PastRequest| {
+            past.entry.account == self.account && past.entry.names == self.names
+        };
+        let of_set: Vec<&PastRequest> = past.iter().filter(of_set).collect();
+        let of_holder: Vec<&PastRequest> =
             of_set.iter().filter(|past| past.holder == self.holder).copied().collect();
         let last = of_holder.last().copied();
         match self.allowance {
@@ -166,114 +167,129 @@ impl Budget<'_> {
             Allowance::Standing => self.check_standing(&of_set, past)?,
         }
         // One try asks again under its own entry until it is answered; that never yields another order.
-        let again = last
-            .filter(|last| last.entry.uid == self.order)
-            .filter(|last| matches!(last.entry.became, Became::Asked | Became::NotMade));
+        let again = last.filter(|last| last.entry.uid == self.order).filter(|last| {
+            matches!(last.entry.became, RequestOutcome::Asked | RequestOutcome::NotMade)
+        });
         let excuse = last.and_then(|last| match last.entry.became {
             // If this process has not read the answer, the Order says so.
-            Became::Asked if last.is_ours => None,
+            RequestOutcome::Asked if last.is_ours => None,
             // A certificate has come of the order; only the ledger was not updated.
-            Became::Asked if last.entry.revision <= self.issued => None,
-            Became::Asked => Some(Excuse::Unread),
-            Became::LostToAnother => Some(Excuse::LostToAnother),
-            Became::Dropped => Some(Excuse::Dropped),
-            Became::NotMade
-            | Became::Made
-            | Became::Refused
-            | Became::Failed
-            | Became::Issued
-            | Became::Unknown => None,
+            RequestOutcome::Asked if last.entry.revision <= self.issued => None,
+            RequestOutcome::Asked => Some(ReorderReason::Unread),
+            RequestOutcome::LostToAnother => Some(ReorderReason::LostToAnother),
+            RequestOutcome::Dropped => Some(ReorderReason::Dropped),
+            RequestOutcome::NotMade
+            | RequestOutcome::Made
+            | RequestOutcome::Refused
+            | RequestOutcome::Failed
+            | RequestOutcome::Issued
+            | RequestOutcome::Unknown => None,
         });
         Ok(Grant { permit: Permit(()), excuse, again: again.map(|last| last.entry.number) })
     }
 
     /// Reports whether an order that the CA has dropped may be replaced: the first may, no other. The dropped order is
     /// the last of its Order; the ledger may call it dropped already, if the Order could not be written then.
-    pub fn replaces(&self, past: &[Past]) -> bool {
+    pub fn replaces(&self, past: &[PastRequest]) -> bool {
         let of_holder = || past.iter().filter(|past| past.holder == self.holder);
         let this = of_holder().rfind(|past| past.entry.uid == self.order);
         let this = this.map(|past| past.entry.number);
-        let counts = |past: &&Past| {
+        let counts = |past: &&PastRequest| {
             Some(past.entry.number) != this
-                && past.entry.became == Became::Dropped
+                && past.entry.became == RequestOutcome::Dropped
                 && match self.allowance {
                     Allowance::OneShot => past.is_ours,
-                    Allowance::Standing => past.ago < COUNTS_FOR,
+                    Allowance::Standing => past.ago < ENTRY_COUNTS_FOR,
                 }
         };
         of_holder().filter(counts).count() < MAX_REPLACED
     }
 
     /// Checks the limits of unattended operation: few failures, never two orders at once, and no more than can be right.
-    fn check_standing(&self, of_set: &[&Past], past: &[Past]) -> Result<(), Denial> {
+    fn check_standing(&self, of_set: &[&PastRequest], past: &[PastRequest]) -> Result<(), Denial> {
         if let Some(pause) = until_fewer(of_set, MAX_FAILURES, |past| self.has_failed(past)) {
             return Err(Denial::Failures { pause });
         }
         // Whatever the account: a CA that forgets one gives another each time.
         let of_names =
             past.iter().filter(|p| p.holder == self.holder && p.entry.names == self.names);
-        let of_names: Vec<&Past> = of_names.collect();
-        if let Some(pause) = until_fewer(&of_names, MOST, |past| self.has_cost(past)) {
+        let of_names: Vec<&PastRequest> = of_names.collect();
+        if let Some(pause) = until_fewer(&of_names, MAX_ORDERS, |past| self.has_cost(past)) {
             return Err(Denial::TooMany { pause });
         }
-        apart(of_set.iter().map(|past| past.ago), APART)
+        apart(of_set.iter().map(|past| past.ago), MIN_PAUSE)
     }
 
     /// Reports whether an order has cost a CA something, or may have.
-    fn has_cost(&self, past: &Past) -> bool {
+    fn has_cost(&self, past: &PastRequest) -> bool {
         match past.entry.became {
-            Became::NotMade => false,
-            Became::Asked => past.entry.uid != self.order,
-            Became::Made
-            | Became::Refused
-            | Became::Failed
-            | Became::LostToAnother
-            | Became::Dropped
-            | Became::Issued
-            | Became::Unknown => true,
+            RequestOutcome::NotMade => false,
+            RequestOutcome::Asked => past.entry.uid != self.order,
+            RequestOutcome::Made
+            | RequestOutcome::Refused
+            | RequestOutcome::Failed
+            | RequestOutcome::LostToAnother
+            | RequestOutcome::Dropped
+            | RequestOutcome::Issued
+            | RequestOutcome::Unknown => true,
         }
     }
 
     /// Reports whether an order failed, or may have.
-    fn has_failed(&self, past: &Past) -> bool {
+    fn has_failed(&self, past: &PastRequest) -> bool {
         match past.entry.became {
-            Became::Refused | Became::Failed | Became::Dropped => true,
-            Became::NotMade | Became::LostToAnother | Became::Issued => false,
-            Became::Asked if past.entry.uid == self.order => false,
+            RequestOutcome::Refused | RequestOutcome::Failed | RequestOutcome::Dropped => true,
+            RequestOutcome::NotMade | RequestOutcome::LostToAnother | RequestOutcome::Issued => {
+                false
+            }
+            RequestOutcome::Asked if past.entry.uid == self.order => false,
             // The orders that another Certificate has under way in this process are limited by its own budget.
-            Became::Asked | Became::Made | Became::Unknown if past.holder != self.holder => {
+            RequestOutcome::Asked | RequestOutcome::Made | RequestOutcome::Unknown
+                if past.holder != self.holder =>
+            {
                 !past.is_ours
             }
-            Became::Asked | Became::Made | Became::Unknown => past.entry.revision > self.issued,
+            RequestOutcome::Asked | RequestOutcome::Made | RequestOutcome::Unknown => {
+                past.entry.revision > self.issued
+            }
         }
     }
 }
 
-/// Returns the time until fewer than `many` counted entries are within [`COUNTS_FOR`]; `None` if there are fewer now.
+/// Returns the time until fewer than `many` counted entries are within [`ENTRY_COUNTS_FOR`]; `None` if there are fewer now.
 fn until_fewer(
-    past: &[&Past],
+    past: &[&PastRequest],
     many: usize,
-    counts: impl Fn(&Past) -> bool,
+    counts: impl Fn(&PastRequest) -> bool,
 ) -> Option<SignedDuration> {
-    let recent = past.iter().filter(|past| past.ago < COUNTS_FOR && counts(past));
+    let recent = past.iter().filter(|past| past.ago < ENTRY_COUNTS_FOR && counts(past));
     let mut lengths: Vec<SignedDuration> = recent.map(|past| past.ago).collect();
     lengths.sort_unstable();
-    lengths.get(many - 1).map(|oldest| COUNTS_FOR - *oldest)
+    lengths.get(many - 1).map(|oldest| ENTRY_COUNTS_FOR - *oldest)
 }
 
 /// Checks the limit of one order for each Certificate and run.
-fn check_one_shot(of_holder: &[&Past]) -> Result<(), Denial> {
+fn check_one_shot(of_holder: &[&PastRequest]) -> Result<(), Denial> {
     let ours = || of_holder.iter().filter(|past| past.is_ours);
-    let dropped = ours().filter(|past| past.entry.became == Became::Dropped).nth(MAX_REPLACED);
+    let dropped =
+        ours().filter(|past| past.entry.became == RequestOutcome::Dropped).nth(MAX_REPLACED);
     let spent = ours().find(|past| match past.entry.became {
-        Became::Made | Became::Refused | Became::Failed | Became::Issued | Became::Unknown => true,
-        Became::Asked | Became::NotMade | Became::LostToAnother | Became::Dropped => false,
+        RequestOutcome::Made
+        | RequestOutcome::Refused
+        | RequestOutcome::Failed
+        | RequestOutcome::Issued
+        | RequestOutcome::Unknown => true,
+        RequestOutcome::Asked
+        | RequestOutcome::NotMade
+        | RequestOutcome::LostToAnother
+        | RequestOutcome::Dropped => false,
     });
     let spent = spent.or(dropped);
-    if let Some(Past { entry, .. }) = spent {
+    if let Some(PastRequest { entry, .. }) = spent {
         return Err(Denial::Spent { order: entry.order.clone(), at: entry.at });
     }
-    if ours().filter(|past| past.entry.became == Became::LostToAnother).count() >= MAX_LOST {
+    if ours().filter(|past| past.entry.became == RequestOutcome::LostToAnother).count() >= MAX_LOST
+    {
         return Err(Denial::Lost);
     }
     apart(ours().map(|past| past.ago), MIN_PAUSE_ONE_SHOT)
@@ -325,7 +341,7 @@ impl fmt::Display for OverBudget {
             ),
             Denial::TooMany { .. } => write!(
                 f,
-                "no other order is asked for: {MOST} of {holder} went out within an hour for the same names"
+                "no other order is asked for: {MAX_ORDERS} of {holder} went out within an hour for the same names"
             ),
             Denial::TooSoon { .. } => {
                 write!(
@@ -352,10 +368,10 @@ mod tests {
     use super::*;
 
     /// Request, listed from the oldest on: seconds ago, its outcome, whether this run asked, and the Order that asked.
-    type Row = (i64, Became, bool, &'static str);
+    type Row = (i64, RequestOutcome, bool, &'static str);
 
-    fn scene(allowance: Allowance, rows: &[Row]) -> (Budget<'static>, Vec<Past>) {
-        let past = |(index, (ago, became, is_ours, uid)): (usize, &Row)| Past {
+    fn scene(allowance: Allowance, rows: &[Row]) -> (Budget<'static>, Vec<PastRequest>) {
+        let past = |(index, (ago, became, is_ours, uid)): (usize, &Row)| PastRequest {
             entry: Entry {
                 number: index as u64 + 1,
                 at: Timestamp::UNIX_EPOCH,
@@ -370,7 +386,7 @@ mod tests {
             ago: SignedDuration::from_secs(*ago),
             is_ours: *is_ours,
         };
-        let past: Vec<Past> = rows.iter().enumerate().map(past).collect();
+        let past: Vec<PastRequest> = rows.iter().enumerate().map(past).collect();
         let budget = Budget {
             allowance,
             holder: "certificate",
@@ -402,15 +418,16 @@ mod tests {
 
     #[test]
     fn what_has_brought_a_certificate_is_no_order_of_which_nobody_knows() {
-        let (mut budget, past) = scene(Allowance::OneShot, &[(60, Became::Asked, false, "old")]);
-        assert_eq!(budget.judge(&past).unwrap().excuse, Some(Excuse::Unread));
+        let (mut budget, past) =
+            scene(Allowance::OneShot, &[(60, RequestOutcome::Asked, false, "old")]);
+        assert_eq!(budget.judge(&past).unwrap().excuse, Some(ReorderReason::Unread));
         budget.issued = 1;
         assert_eq!(budget.judge(&past).unwrap().excuse, None);
     }
 
     #[test]
     fn a_run_has_one_order_for_a_certificate_whatever_earlier_runs_had() {
-        use Became::{Failed, Issued, Made, Refused, Unknown};
+        use RequestOutcome::{Failed, Issued, Made, Refused, Unknown};
         let check = |rows: &[Row], expected| check(Allowance::OneShot, rows, expected);
         check(&[], "None None");
         for became in [Made, Refused, Failed, Issued, Unknown] {
@@ -424,7 +441,7 @@ mod tests {
 
     #[test]
     fn what_brought_no_order_is_asked_again_and_what_nobody_knows_is_told() {
-        use Became::{Asked, LostToAnother, NotMade};
+        use RequestOutcome::{Asked, LostToAnother, NotMade};
         let check = |rows: &[Row], expected| check(Allowance::OneShot, rows, expected);
         check(&[(1, Asked, true, "new")], "None Some(1)");
         check(&[(1, NotMade, true, "new")], "None Some(1)");
@@ -438,7 +455,7 @@ mod tests {
 
     #[test]
     fn one_order_that_the_ca_has_dropped_is_replaced() {
-        use Became::{Dropped, Made};
+        use RequestOutcome::{Dropped, Made};
         let replaces = |allowance, rows: &[Row]| {
             let (budget, past) = scene(allowance, rows);
             budget.replaces(&past)
@@ -465,7 +482,7 @@ mod tests {
 
     #[test]
     fn nobody_who_is_not_watched_fails_more_than_five_times_an_hour() {
-        use Became::{Asked, Failed, Issued, LostToAnother, Made, NotMade, Refused};
+        use RequestOutcome::{Asked, Failed, Issued, LostToAnother, Made, NotMade, Refused};
         let check = |rows: &[Row], expected| check(Allowance::Standing, rows, expected);
         check(&[], "None None");
         check(&[(3601, Failed, false, "a"); 5], "None None");
@@ -486,7 +503,7 @@ mod tests {
 
     #[test]
     fn nobody_who_is_not_watched_orders_more_than_twelve_times_an_hour() {
-        use Became::{Issued, LostToAnother, NotMade};
+        use RequestOutcome::{Issued, LostToAnother, NotMade};
         check(Allowance::OneShot, &[(60, Issued, false, "a"); 20], "None None");
         let check = |rows: &[Row], expected| check(Allowance::Standing, rows, expected);
         check(&[(60, Issued, true, "a"); 11], "None None");

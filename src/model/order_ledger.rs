@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::{Identifier, hashed_names};
 
 /// Annotation with the ledger of a Certificate, as JSON; also on a CertificateRequest or an Order without an owner.
-pub const ORDERS: &str = "kubectl-acme/certificate-orders";
+pub const LEDGER_ANNOTATION: &str = "kubectl-acme/certificate-orders";
 /// Most entries that are kept in the store.
-pub const KEPT: usize = 20;
+pub const MAX_KEPT_ENTRIES: usize = 20;
 
 /// Outcome of a newOrder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Became {
+pub enum RequestOutcome {
     /// The request went out, and its answer is not read yet, or never will be: process killed, or connection cut.
     Asked,
     /// The CA made no order, for a reason that passes: a limit, or an account that the CA has forgotten.
@@ -57,7 +57,7 @@ pub struct Entry {
     /// Set of names: a hash, see [`names_of`].
     pub names: String,
     /// Outcome of the request.
-    pub became: Became,
+    pub became: RequestOutcome,
 }
 
 /// Requests for one Certificate, oldest first.
@@ -68,15 +68,15 @@ pub struct Ledger(pub Vec<Entry>);
 impl Ledger {
     /// Reads the ledger of an object; a ledger that cannot be read counts as empty.
     pub fn read(annotations: &BTreeMap<String, String>) -> Self {
-        let text = annotations.get(ORDERS);
+        let text = annotations.get(LEDGER_ANNOTATION);
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 
     /// Writes the newest entries into annotations.
     pub fn write(&self, annotations: &mut BTreeMap<String, String>) {
-        let newest = &self.0[self.0.len().saturating_sub(KEPT)..];
+        let newest = &self.0[self.0.len().saturating_sub(MAX_KEPT_ENTRIES)..];
         if let Ok(text) = serde_json::to_string(newest) {
-            annotations.insert(ORDERS.to_owned(), text);
+            annotations.insert(LEDGER_ANNOTATION.to_owned(), text);
         }
     }
 }
@@ -111,15 +111,15 @@ mod tests {
             revision: 1,
             account: "a".to_owned(),
             names: "n".to_owned(),
-            became: Became::LostToAnother,
+            became: RequestOutcome::LostToAnother,
         };
         let mut annotations = BTreeMap::new();
         Ledger((1..=30).map(entry).collect()).write(&mut annotations);
         assert_eq!(Ledger::read(&annotations), Ledger((11..=30).map(entry).collect()));
-        let later = annotations[ORDERS].replace("lost-to-another", "a-later-word");
-        annotations.insert(ORDERS.to_owned(), later);
-        assert_eq!(Ledger::read(&annotations).0[0].became, Became::Unknown);
-        annotations.insert(ORDERS.to_owned(), "nonsense".to_owned());
+        let later = annotations[LEDGER_ANNOTATION].replace("lost-to-another", "a-later-word");
+        annotations.insert(LEDGER_ANNOTATION.to_owned(), later);
+        assert_eq!(Ledger::read(&annotations).0[0].became, RequestOutcome::Unknown);
+        annotations.insert(LEDGER_ANNOTATION.to_owned(), "nonsense".to_owned());
         assert_eq!(Ledger::read(&annotations), Ledger::default());
     }
 }

@@ -145,7 +145,7 @@ fn is_hashed(uri: &str) -> bool {
 
 /// Requirements for a record at a moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Demand<'a> {
+pub struct RecordRequirements<'a> {
     /// Records that the CA takes.
     pub persist: &'a Persist,
     /// Whether the record has to hold for a wildcard.
@@ -154,7 +154,7 @@ pub struct Demand<'a> {
     pub now: Timestamp,
 }
 
-impl Demand<'_> {
+impl RecordRequirements<'_> {
     /// Reports whether the CA would take a record.
     pub fn is_met_by(&self, text: &str) -> bool {
         self.faults(text).is_empty()
@@ -344,7 +344,7 @@ mod tests {
     /// Faults of a record for a name, or a wildcard, at second 1000; and the corrected record.
     fn check(account: AccountForm, wildcard: bool, text: &str) -> (Vec<String>, String) {
         let persist = persist(account).unwrap();
-        let demand = Demand { persist: &persist, wildcard, now: at(1000) };
+        let demand = RecordRequirements { persist: &persist, wildcard, now: at(1000) };
         let faults = demand.faults(text);
         assert_eq!(demand.is_met_by(text), faults.is_empty());
         let corrected = demand.corrected(text);
@@ -501,7 +501,7 @@ mod tests {
         assert_eq!(corrected, format!("ca.example; accounturi={URL}"), "without an end");
         assert_eq!(check(AccountForm::Url, false, &text(1000)).0, [] as [&str; 0]);
         let persist = persist(AccountForm::Url).unwrap();
-        let demand = Demand { persist: &persist, wildcard: true, now: at(1000) };
+        let demand = RecordRequirements { persist: &persist, wildcard: true, now: at(1000) };
         let soon = 1000 + 14 * 24 * 3600;
         assert_eq!(demand.ends_soon(&text(soon - 1)), Some(at(soon - 1)));
         assert_eq!(demand.ends_soon(&text(soon)), None);

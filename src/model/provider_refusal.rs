@@ -148,7 +148,7 @@ const ADDRESS_REFUSALS: [&str; 7] = [
 /// Refusal that came before there was an order, kept with the Certificate that the record was for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RefusedBefore {
+pub struct EarlyRefusal {
     /// Time of the refusal.
     pub at: Timestamp,
     /// Issuer that has the solver.
@@ -163,7 +163,7 @@ pub struct RefusedBefore {
     pub refusal: ProviderRefusal,
 }
 
-impl RefusedBefore {
+impl EarlyRefusal {
     /// Reads the refusal in the annotations of a Certificate, if any; a refusal that cannot be read counts as absent.
     pub fn read(annotations: &BTreeMap<String, String>) -> Option<Self> {
         serde_json::from_str(annotations.get(REFUSED_BEFORE)?).ok()
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_kept_with_its_certificate_until_it_is_forgotten() {
-        let kept = RefusedBefore {
+        let kept = EarlyRefusal {
             at: "2026-11-25T10:00:00Z".parse().unwrap(),
             issuer: Key::new(Kind::Issuer, ObjectName::new("web", "acme")),
             generation: Some(2),
@@ -214,10 +214,10 @@ mod tests {
             refusal: refusal(),
         };
         let mut annotations = BTreeMap::from([("other".to_owned(), "stays".to_owned())]);
-        assert!(RefusedBefore::write(Some(&kept), &mut annotations));
-        assert!(!RefusedBefore::write(Some(&kept), &mut annotations));
-        assert_eq!(RefusedBefore::read(&annotations), Some(kept));
-        assert!(RefusedBefore::write(None, &mut annotations));
-        assert_eq!((RefusedBefore::read(&annotations), annotations.len()), (None, 1));
+        assert!(EarlyRefusal::write(Some(&kept), &mut annotations));
+        assert!(!EarlyRefusal::write(Some(&kept), &mut annotations));
+        assert_eq!(EarlyRefusal::read(&annotations), Some(kept));
+        assert!(EarlyRefusal::write(None, &mut annotations));
+        assert_eq!((EarlyRefusal::read(&annotations), annotations.len()), (None, 1));
     }
 }

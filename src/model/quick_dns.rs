@@ -23,7 +23,7 @@ pub trait ProcessEnvironment {
 
 /// A `dns01` solver, and the Secret that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DnsAnswers {
+pub struct DnsSolver {
     /// Provider of the solver.
     pub provider: DnsProvider,
     /// The solver, as a manifest has it.
@@ -34,7 +34,7 @@ pub struct DnsAnswers {
 
 /// Reasons why the environment gives no solver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SurroundingsFault {
+pub enum EnvironmentFault {
     /// Some variables are missing; each is listed with its alternatives.
     #[error("{} not set", enumerated(.0))]
     Missing(Vec<String>),
@@ -71,7 +71,7 @@ pub fn answers(
     provider: DnsProvider,
     secret: &str,
     around: &dyn ProcessEnvironment,
-) -> Result<DnsAnswers, SurroundingsFault> {
+) -> Result<DnsSolver, EnvironmentFault> {
     let mut reading =
         Reading { around, secret, fields: Map::new(), data: BTreeMap::new(), missing: Vec::new() };
     let fields = &mut reading;
@@ -126,13 +126,13 @@ pub fn answers(
         }
     };
     if !reading.missing.is_empty() {
-        return Err(SurroundingsFault::Missing(reading.missing));
+        return Err(EnvironmentFault::Missing(reading.missing));
     }
     let fields = own.unwrap_or(Value::Object(reading.fields));
     let mut solver = Map::new();
     solver.insert(field.to_owned(), fields);
     let credentials = Credentials(reading.data);
-    Ok(DnsAnswers { provider, solver: Value::Object(solver), credentials })
+    Ok(DnsSolver { provider, solver: Value::Object(solver), credentials })
 }
 
 /// Fields and a Secret that are filled while variables are read.
@@ -146,7 +146,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Returns the first of the given variables that is set; a missing variable is recorded.
-    fn value(&mut self, names: &[&str]) -> Result<Option<String>, SurroundingsFault> {
+    fn value(&mut self, names: &[&str]) -> Result<Option<String>, EnvironmentFault> {
         let found = self.optional(names)?;
         if found.is_none() {
             self.missing.push(names.join(" or "));
@@ -154,7 +154,7 @@ impl Reading<'_> {
         Ok(found)
     }
 
-    fn optional(&self, names: &[&str]) -> Result<Option<String>, SurroundingsFault> {
+    fn optional(&self, names: &[&str]) -> Result<Option<String>, EnvironmentFault> {
         for name in names {
             if let Some(value) = self.set(name) {
                 return Ok(Some(value));
@@ -173,20 +173,20 @@ impl Reading<'_> {
         (!value.is_empty()).then_some(value)
     }
 
-    fn file(&self, variable: &str, path: String) -> Result<String, SurroundingsFault> {
+    fn file(&self, variable: &str, path: String) -> Result<String, EnvironmentFault> {
         let variable = variable.to_owned();
         let read = self.around.file(&path);
-        read.map_err(|why| SurroundingsFault::Unreadable { variable, path, why })
+        read.map_err(|why| EnvironmentFault::Unreadable { variable, path, why })
     }
 
-    fn text(&mut self, field: &str, names: &[&str]) -> Result<(), SurroundingsFault> {
+    fn text(&mut self, field: &str, names: &[&str]) -> Result<(), EnvironmentFault> {
         if let Some(value) = self.value(names)? {
             self.put(field, value);
         }
         Ok(())
     }
 
-    fn text_if_any(&mut self, field: &str, names: &[&str]) -> Result<(), SurroundingsFault> {
+    fn text_if_any(&mut self, field: &str, names: &[&str]) -> Result<(), EnvironmentFault> {
         if let Some(value) = self.optional(names)? {
             self.put(field, value);
         }
@@ -197,7 +197,7 @@ impl Reading<'_> {
         self.fields.insert(field.to_owned(), Value::String(value));
     }
 
-    fn secret(&mut self, field: &str, key: &str, names: &[&str]) -> Result<(), SurroundingsFault> {
+    fn secret(&mut self, field: &str, key: &str, names: &[&str]) -> Result<(), EnvironmentFault> {
         if let Some(value) = self.value(names)? {
             self.keep(field, key, value);
         }
@@ -211,7 +211,7 @@ impl Reading<'_> {
         self.data.insert(key.to_owned(), value);
     }
 
-    fn cloudflare(&mut self) -> Result<(), SurroundingsFault> {
+    fn cloudflare(&mut self) -> Result<(), EnvironmentFault> {
         let token = [
             "CLOUDFLARE_DNS_API_TOKEN",
             "CF_DNS_API_TOKEN",
@@ -228,7 +228,7 @@ impl Reading<'_> {
         self.secret("apiKeySecretRef", "api-key", &key)
     }
 
-    fn route53(&mut self) -> Result<(), SurroundingsFault> {
+    fn route53(&mut self) -> Result<(), EnvironmentFault> {
         if self.set("AWS_SESSION_TOKEN").is_some() {
             let why =
                 "is set: keys that hold for a few hours only have no place in a route53 solver";
@@ -241,7 +241,7 @@ impl Reading<'_> {
         self.text_if_any("role", &["AWS_ASSUME_ROLE_ARN"])
     }
 
-    fn azure(&mut self) -> Result<(), SurroundingsFault> {
+    fn azure(&mut self) -> Result<(), EnvironmentFault> {
         self.text("subscriptionID", &["AZURE_SUBSCRIPTION_ID"])?;
         self.text("resourceGroupName", &["AZURE_RESOURCE_GROUP"])?;
         self.text("tenantID", &["AZURE_TENANT_ID"])?;
@@ -267,7 +267,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn google(&mut self) -> Result<(), SurroundingsFault> {
+    fn google(&mut self) -> Result<(), EnvironmentFault> {
         let (inline, path) = ("GCE_SERVICE_ACCOUNT", "GOOGLE_APPLICATION_CREDENTIALS");
         let key = match (self.optional(&[inline])?, self.set(path)) {
             (Some(key), _) => Some((inline, key)),
@@ -294,7 +294,7 @@ impl Reading<'_> {
         self.text_if_any("hostedZoneName", &["GCE_ZONE_ID"])
     }
 
-    fn accounts(&mut self) -> Result<(), SurroundingsFault> {
+    fn accounts(&mut self) -> Result<(), EnvironmentFault> {
         let variable = "ACME_DNS_STORAGE_PATH";
         let Some(path) = self.set(variable) else {
             self.missing.push(variable.to_owned());
@@ -309,7 +309,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn dynamic_updates(&mut self) -> Result<(), SurroundingsFault> {
+    fn dynamic_updates(&mut self) -> Result<(), EnvironmentFault> {
         const KEY: [&str; 2] = ["RFC2136_TSIG_KEY", "RFC2136_TSIG_SECRET"];
         self.text("nameserver", &["RFC2136_NAMESERVER"])?;
         let [name, secret] = KEY;
@@ -327,8 +327,8 @@ impl Reading<'_> {
     }
 }
 
-fn unusable(variable: &str, why: String) -> SurroundingsFault {
-    SurroundingsFault::Unusable { variable: variable.to_owned(), why }
+fn unusable(variable: &str, why: String) -> EnvironmentFault {
+    EnvironmentFault::Unusable { variable: variable.to_owned(), why }
 }
 
 #[cfg(test)]

@@ -399,7 +399,7 @@ mod tests {
     use crate::model::acme_server::AcmeServer;
     use crate::model::dns_provider::DnsProvider;
     use crate::model::names::Identifier;
-    use crate::model::quick_dns::DnsAnswers;
+    use crate::model::quick_dns::DnsSolver;
     use crate::model::quick_order::{
         self, Binding, CaWishes, KeyChoice, KeyWish, Proof, QuickOrder,
     };
@@ -426,7 +426,7 @@ mod tests {
     }
 
     fn by_provider(token: &str) -> Proof {
-        Proof::Provider(DnsAnswers {
+        Proof::Provider(DnsSolver {
             provider: DnsProvider::DigitalOcean,
             solver: json!({"digitalocean": {"tokenSecretRef": {
                 "name": "ca-example-dir-digitalocean", "key": "token"}}}),

@@ -8,7 +8,7 @@ use super::common::Blob;
 use super::mac_key;
 use super::metadata::Record;
 use super::names::Identifier;
-use super::quick_dns::DnsAnswers;
+use super::quick_dns::DnsSolver;
 use super::request::{CERTIFICATE_NAME, REVISION};
 use super::secret::Credentials;
 
@@ -154,7 +154,7 @@ pub enum Proof {
     /// DNS-01, by records that a person makes.
     Manual,
     /// DNS-01, by a provider.
-    Provider(DnsAnswers),
+    Provider(DnsSolver),
     /// A type that needs no solver.
     Unaided,
 }
@@ -408,7 +408,7 @@ mod tests {
             profile: Some("shortlived".into()),
             preferred_chain: Some("Root X".into()),
         };
-        wish.proof = Proof::Provider(DnsAnswers {
+        wish.proof = Proof::Provider(DnsSolver {
             provider: crate::model::dns_provider::DnsProvider::DigitalOcean,
             solver: json!({"digitalocean": {"tokenSecretRef": {"name": "n", "key": "k"}}}),
             credentials: Credentials([("k".to_owned(), "token".to_owned())].into()),

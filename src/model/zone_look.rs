@@ -45,7 +45,7 @@ pub struct DnsReply {
 /// Zone, as described by its own servers and those of its parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ZoneLook {
+pub struct ZoneState {
     /// Absolute name.
     pub name: String,
     /// Zone above the name that resolvers find by SOA records; equal to `name` if no other zone is between, and if only
@@ -87,14 +87,14 @@ pub struct ZoneServer {
     pub tcp_fault: Option<String>,
     /// Fault of the server with questions as CAs ask them, if it answers other questions.
     #[serde(default)]
-    pub asking_fault: Option<AskingFault>,
+    pub asking_fault: Option<QuestionFault>,
 }
 
 /// Faults of servers with questions as CAs ask them: with EDNS, and with letters in mixed case. The question is
 /// otherwise unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum AskingFault {
+pub enum QuestionFault {
     /// The server answers only without EDNS (RFC 6891); holds the outcome with EDNS.
     Edns(String),
     /// The server answers in other letters than the question had, or not at all.

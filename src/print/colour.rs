@@ -20,7 +20,7 @@ pub enum ColourChoice {
 
 /// Wishes about colour in the environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Wishes {
+struct ColourEnvironment {
     /// `NO_COLOR` is set and not empty.
     no_color: bool,
     /// `CLICOLOR_FORCE` is set and not `0`.
@@ -42,7 +42,7 @@ impl Colours {
     /// Decides for this process, and sets the decision in the libraries that would decide by themselves.
     pub fn settle(choice: ColourChoice) -> Self {
         let is = |name: &str, test: fn(&str) -> bool| env::var(name).is_ok_and(|v| test(&v));
-        let wishes = Wishes {
+        let wishes = ColourEnvironment {
             no_color: is("NO_COLOR", |value| !value.is_empty()),
             force: is("CLICOLOR_FORCE", |value| !value.is_empty() && value != "0"),
             dumb: !terminal::is_capable(),
@@ -62,7 +62,7 @@ impl Colours {
 }
 
 /// Decides for one stream: a flag beats the environment, `NO_COLOR` beats `CLICOLOR_FORCE`, else a terminal gets colours.
-fn decide(choice: ColourChoice, wishes: Wishes, is_terminal: bool) -> Colour {
+fn decide(choice: ColourChoice, wishes: ColourEnvironment, is_terminal: bool) -> Colour {
     let coloured = match choice {
         ColourChoice::Always => true,
         ColourChoice::Never => false,
@@ -113,29 +113,34 @@ impl Colour {
 mod tests {
     use super::*;
 
-    fn check(choice: ColourChoice, wishes: Wishes, is_terminal: bool, expected: Colour) {
+    fn check(choice: ColourChoice, wishes: ColourEnvironment, is_terminal: bool, expected: Colour) {
         assert_eq!(decide(choice, wishes, is_terminal), expected, "{choice:?} {wishes:?}");
     }
 
     #[test]
     fn a_terminal_is_coloured_and_a_pipe_is_not() {
-        check(ColourChoice::Auto, Wishes::default(), true, Colour::On);
-        check(ColourChoice::Auto, Wishes::default(), false, Colour::Off);
-        check(ColourChoice::Auto, Wishes { dumb: true, ..Wishes::default() }, true, Colour::Off);
+        check(ColourChoice::Auto, ColourEnvironment::default(), true, Colour::On);
+        check(ColourChoice::Auto, ColourEnvironment::default(), false, Colour::Off);
+        check(
+            ColourChoice::Auto,
+            ColourEnvironment { dumb: true, ..ColourEnvironment::default() },
+            true,
+            Colour::Off,
+        );
     }
 
     #[test]
     fn the_environment_beats_the_terminal_and_refusing_beats_forcing() {
-        let force = Wishes { force: true, ..Wishes::default() };
+        let force = ColourEnvironment { force: true, ..ColourEnvironment::default() };
         check(ColourChoice::Auto, force, false, Colour::On);
-        check(ColourChoice::Auto, Wishes { no_color: true, ..force }, true, Colour::Off);
+        check(ColourChoice::Auto, ColourEnvironment { no_color: true, ..force }, true, Colour::Off);
     }
 
     #[test]
     fn the_flag_beats_everything() {
-        let no_color = Wishes { no_color: true, ..Wishes::default() };
+        let no_color = ColourEnvironment { no_color: true, ..ColourEnvironment::default() };
         check(ColourChoice::Always, no_color, false, Colour::On);
-        let force = Wishes { force: true, ..Wishes::default() };
+        let force = ColourEnvironment { force: true, ..ColourEnvironment::default() };
         check(ColourChoice::Never, force, true, Colour::Off);
     }
 }

@@ -6,16 +6,16 @@ use crate::model::hashed_names::is_named_after;
 use crate::model::{Event, Kind};
 
 /// Kind and name of an object, unique within a namespace; all objects of a lineage are in one namespace.
-pub type Named = (Kind, String);
+pub type KindAndName = (Kind, String);
 
 /// Returns the events of the given objects and of all objects below, in the order of `events`.
 ///
 /// Children are found by the events that report their creation, so the events of a deleted Challenge are found as well.
 /// Orders are also found by their names: no event reports an Order whose CertificateRequest had waited for its issuer.
 /// `roots` should contain the living children, too: the events that report their creation may be gone.
-pub fn below<'a>(roots: &[Named], namespace: &str, events: &'a [Event]) -> Vec<&'a Event> {
-    let mut family: BTreeSet<Named> = roots.iter().cloned().collect();
-    let here: Vec<(&Event, Named)> = events
+pub fn below<'a>(roots: &[KindAndName], namespace: &str, events: &'a [Event]) -> Vec<&'a Event> {
+    let mut family: BTreeSet<KindAndName> = roots.iter().cloned().collect();
+    let here: Vec<(&Event, KindAndName)> = events
         .iter()
         .filter(|event| event.involved_object.namespace == namespace)
         .filter_map(|event| Some((event, subject(event)?)))
@@ -39,7 +39,7 @@ pub fn below<'a>(roots: &[Named], namespace: &str, events: &'a [Event]) -> Vec<&
 }
 
 /// Returns whether an object is, by its name, the Order of a CertificateRequest of the family.
-fn is_order_of((kind, name): &Named, family: &BTreeSet<Named>) -> bool {
+fn is_order_of((kind, name): &KindAndName, family: &BTreeSet<KindAndName>) -> bool {
     *kind == Kind::Order
         && family
             .iter()
@@ -47,14 +47,14 @@ fn is_order_of((kind, name): &Named, family: &BTreeSet<Named>) -> bool {
 }
 
 /// Returns the object of an event; `None` if this program does not know the kind.
-pub(super) fn subject(event: &Event) -> Option<Named> {
+pub(super) fn subject(event: &Event) -> Option<KindAndName> {
     let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == event.involved_object.kind)?;
     Some((kind, event.involved_object.name.clone()))
 }
 
 /// Reads `Created new CertificateRequest resource "web-1"`, `Created Order resource web/web-1-123` and
 /// `Created Challenge resource "web-1-123-456" for domain "www.example.com"`.
-pub(super) fn child(event: &Event) -> Option<Named> {
+pub(super) fn child(event: &Event) -> Option<KindAndName> {
     let made = event.message.strip_prefix("Created ")?;
     let made = made.strip_prefix("new ").unwrap_or(made);
     let (kind, rest) = made.split_once(" resource ")?;
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    fn check(roots: &[Named], expected: &[&str]) {
+    fn check(roots: &[KindAndName], expected: &[&str]) {
         let events = [
             event(Kind::Challenge, "web-1-123-456", "Challenge scheduled for processing"),
             event(

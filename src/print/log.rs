@@ -17,7 +17,7 @@ use tracing_subscriber::registry::{LookupSpan, Scope};
 
 use super::colour::Colour;
 use super::palette::Ink;
-use super::talk::{OURS, Talk, json_document};
+use super::talk::{MessageStream, OURS, json_document};
 use crate::model::masked;
 
 /// Fields that stand on lines of their own.
@@ -35,7 +35,7 @@ pub enum LogFormat {
 
 /// Logs the events that pass the filter to `talk`, so that the log does not break spinners; a
 /// second installation (in tests) keeps the first.
-pub fn install(filter: EnvFilter, format: LogFormat, talk: &Talk, colour: Colour) {
+pub fn install(filter: EnvFilter, format: LogFormat, talk: &MessageStream, colour: Colour) {
     let lines = LogLines { format, colour };
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
     let builder = builder.with_writer(LogWriter(talk.clone())).fmt_fields(JsonFields::new());
@@ -187,7 +187,7 @@ fn plain(value: &Value) -> String {
 
 /// Makes the writer of each line.
 #[derive(Clone, Debug)]
-struct LogWriter(Talk);
+struct LogWriter(MessageStream);
 
 impl<'a> MakeWriter<'a> for LogWriter {
     type Writer = LogLine;
@@ -200,7 +200,7 @@ impl<'a> MakeWriter<'a> for LogWriter {
 /// Log line under construction, written when dropped.
 #[derive(Debug)]
 struct LogLine {
-    talk: Talk,
+    talk: MessageStream,
     text: Vec<u8>,
 }
 
@@ -229,13 +229,13 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
-    use crate::print::talk::{Memory, Tone};
+    use crate::print::talk::{Memory, MessageForm};
 
     /// Returns the text logged in a span, without the time.
     fn check(format: LogFormat, colour: Colour, deed: impl FnOnce()) -> String {
         let err = Memory::default();
-        let talk = Talk::new(Box::new(err.clone()));
-        talk.set_tone(Tone { json: format == LogFormat::Json, quiet: true });
+        let talk = MessageStream::new(Box::new(err.clone()));
+        talk.set_tone(MessageForm { json: format == LogFormat::Json, quiet: true });
         let layer = tracing_subscriber::fmt::layer()
             .with_ansi(false)
             .with_writer(LogWriter(talk))

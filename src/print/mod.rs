@@ -45,7 +45,7 @@ use self::columns::{ColumnStyle, LabelColumns, Namespaces, Naming, Width};
 use self::format::Format;
 use self::palette::Ink;
 use self::table::Headers;
-use self::talk::Talk;
+use self::talk::MessageStream;
 use self::timeline::Entry;
 use self::timeline::sheet::TimelineStyle;
 use crate::model::Kind;
@@ -71,7 +71,7 @@ pub enum Shape {
 /// Only writer to stdout and stderr: results go to stdout, messages to stderr.
 pub struct Printer {
     out: Box<dyn Write + Send>,
-    talk: Talk,
+    talk: MessageStream,
     format: Format,
     headers: Headers,
     colours: Colours,
@@ -85,7 +85,7 @@ impl Printer {
     /// Writes to the given streams.
     pub fn new(
         out: Box<dyn Write + Send>,
-        talk: Talk,
+        talk: MessageStream,
         format: Format,
         headers: Headers,
         colours: Colours,
@@ -107,7 +107,7 @@ impl Printer {
 
     /// Writes to this process's standard output and standard error.
     pub fn standard(format: Format, headers: Headers, colours: Colours) -> Self {
-        let talk = Talk::new(Box::new(io::stderr()));
+        let talk = MessageStream::new(Box::new(io::stderr()));
         Self::new(Box::new(io::stdout()), talk, format, headers, colours)
     }
 
@@ -117,7 +117,7 @@ impl Printer {
     }
 
     /// Returns the stream of standard error, for progress and logs.
-    pub fn talk(&self) -> Talk {
+    pub fn talk(&self) -> MessageStream {
         self.talk.clone()
     }
 
@@ -320,7 +320,7 @@ mod tests {
         let (out, err) = (Memory::default(), Memory::default());
         let printer = Printer::new(
             Box::new(out.clone()),
-            Talk::new(Box::new(err.clone())),
+            MessageStream::new(Box::new(err.clone())),
             format.parse().unwrap(),
             Headers::Shown,
             Colours { out: colour, talk: colour },
@@ -461,7 +461,7 @@ mod tests {
     fn a_reader_that_went_away_ends_quietly() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let talk = Talk::new(Box::new(Memory::default()));
+        let talk = MessageStream::new(Box::new(Memory::default()));
         let mut printer =
             Printer::new(Box::new(writer), talk, Format::Table, Headers::Shown, Colours::default());
         assert!(!printer.is_closed());

@@ -17,8 +17,8 @@ use super::fold::{columns, cut, cut_middle, fold};
 use super::palette::Ink;
 use super::spinner::Spinner;
 use super::table::paint;
-use super::talk::Talk;
-use super::wait::{Group, NAMED, Wait, WaitEnd};
+use super::talk::MessageStream;
+use super::wait::{Group, MAX_NAMES_LISTED, Wait, WaitEnd};
 use crate::model::{Key, Kind, Time};
 
 /// Most rows on a terminal, whatever the terminal's height.
@@ -39,7 +39,7 @@ const MAX_LABEL_COLUMNS: usize = 40;
 /// Display of waits, each under the name of its object.
 #[derive(Debug)]
 pub struct Progress {
-    talk: Talk,
+    talk: MessageStream,
     colour: Colour,
     spinner: Option<Spinner>,
     waits: BTreeMap<String, Followed>,
@@ -63,18 +63,18 @@ struct Followed {
 impl Progress {
     /// Shows progress by rows on a terminal that can draw over rows, else by lines; lines are also
     /// used if `talk` hides rows, since otherwise nothing at all would be reported.
-    pub fn new(talk: Talk, is_terminal: bool, colour: Colour) -> Self {
+    pub fn new(talk: MessageStream, is_terminal: bool, colour: Colour) -> Self {
         let spinner =
             (is_terminal && talk.takes_rows()).then(|| Spinner::on_stderr(&talk)).flatten();
         Self::drawing_to(talk, spinner, colour)
     }
 
     /// Shows progress by lines.
-    pub fn lines(talk: Talk) -> Self {
+    pub fn lines(talk: MessageStream) -> Self {
         Self::drawing_to(talk, None, Colour::Off)
     }
 
-    fn drawing_to(talk: Talk, spinner: Option<Spinner>, colour: Colour) -> Self {
+    fn drawing_to(talk: MessageStream, spinner: Option<Spinner>, colour: Colour) -> Self {
         talk.show(spinner.as_ref().map(Spinner::bar));
         let (waits, ended, events) = (BTreeMap::new(), BTreeMap::new(), EventLog::default());
         let (limit, spoke, summed) = (None, None, None);
@@ -369,12 +369,12 @@ impl Progress {
             return format!("still waiting{gone}: {}", self.sum(true));
         }
         let mut parts: Vec<String> = Vec::new();
-        for wait in self.sort_waits().into_iter().take(NAMED) {
+        for wait in self.sort_waits().into_iter().take(MAX_NAMES_LISTED) {
             let length = short(now.duration_since(wait.since));
             parts.push(format!("{} for {length}{}: {}", wait.label, wait.until(), wait.bare()));
         }
-        if self.waits.len() > NAMED {
-            parts.push(format!("and {} more", self.waits.len() - NAMED));
+        if self.waits.len() > MAX_NAMES_LISTED {
+            parts.push(format!("and {} more", self.waits.len() - MAX_NAMES_LISTED));
         }
         format!("still waiting{gone}: {}", parts.join("; "))
     }
@@ -425,7 +425,7 @@ mod tests {
     /// Returns the output of a run without a terminal.
     fn check(run: impl FnOnce(&mut Progress)) -> String {
         let err = Memory::default();
-        let mut progress = limited(Progress::lines(Talk::new(Box::new(err.clone()))));
+        let mut progress = limited(Progress::lines(MessageStream::new(Box::new(err.clone()))));
         run(&mut progress);
         progress.finish();
         err.text()
@@ -511,7 +511,7 @@ mod tests {
 
     /// Returns the rows on a terminal of that size.
     fn picture(size: (usize, usize), colour: Colour, fill: impl FnOnce(&mut Progress)) -> String {
-        let talk = Talk::new(Box::new(Memory::default()));
+        let talk = MessageStream::new(Box::new(Memory::default()));
         let mut progress = limited(Progress::drawing_to(talk, None, colour));
         fill(&mut progress);
         progress.picture(at("04:30:37"), size)

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::fold::columns;
 use super::rows::Rows;
-use super::talk::Talk;
+use super::talk::MessageStream;
 use super::terminal;
 
 /// Spinner with rows below; a dropped spinner takes the rows off the screen.
@@ -23,13 +23,13 @@ pub(super) struct Spinner {
 
 impl Spinner {
     /// Creates a spinner on standard error; `None` if the terminal cannot draw over rows.
-    pub(super) fn on_stderr(talk: &Talk) -> Option<Self> {
+    pub(super) fn on_stderr(talk: &MessageStream) -> Option<Self> {
         let size = || console::Term::stderr().size();
         terminal::is_capable().then(|| Self::on(talk, size))
     }
 
     /// Creates a spinner on a terminal of that size: rows, then columns.
-    pub(super) fn on(talk: &Talk, size: fn() -> (u16, u16)) -> Self {
+    pub(super) fn on(talk: &MessageStream, size: fn() -> (u16, u16)) -> Self {
         let grid = Grid { talk: talk.clone(), size, state: Arc::default() };
         let target = ProgressDrawTarget::term_like(Box::new(grid));
         let style = ProgressStyle::with_template("{spinner} {msg}")
@@ -72,7 +72,7 @@ impl Drop for Spinner {
 /// Terminal on which indicatif draws.
 #[derive(Debug)]
 struct Grid {
-    talk: Talk,
+    talk: MessageStream,
     size: fn() -> (u16, u16),
     state: Arc<Mutex<Cells>>,
 }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_turn_writes_the_first_row_alone_and_lines_stand_above() {
         let (err, mut since) = (Memory::default(), 0);
-        let talk = Talk::new(Box::new(err.clone()));
+        let talk = MessageStream::new(Box::new(err.clone()));
         let spinner = Spinner::on(&talk, || (24, 40));
         talk.show(Some(spinner.bar()));
         spinner.draw("one\n  two\n  three");
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_row_that_fills_the_terminal_stays_one_row() {
         let (err, mut since) = (Memory::default(), 0);
-        let talk = Talk::new(Box::new(err.clone()));
+        let talk = MessageStream::new(Box::new(err.clone()));
         let spinner = Spinner::on(&talk, || (24, 10));
         spinner.draw("12345678\nabcdefghij\nlast");
         assert!(written(&err, &mut since).ends_with(" 12345678$<^[Kabcdefghij$<^[Klast$^[J"));

@@ -21,11 +21,11 @@ pub const OURS: &str = "kubectl_acme";
 
 /// Stream of messages; clones share one stream.
 #[derive(Clone)]
-pub struct Talk(Arc<Mutex<TalkState>>);
+pub struct MessageStream(Arc<Mutex<TalkState>>);
 
 /// Form of the messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tone {
+pub struct MessageForm {
     /// Only messages for the user's attention are written: no notes, no progress.
     pub quiet: bool,
     /// Every line is a JSON document.
@@ -34,25 +34,25 @@ pub struct Tone {
 
 struct TalkState {
     sink: Box<dyn Write + Send>,
-    tone: Tone,
+    tone: MessageForm,
     /// Rows that must be off the screen while other text is written.
     spinner: Option<ProgressBar>,
 }
 
-impl Talk {
+impl MessageStream {
     /// Writes messages to a stream.
     pub fn new(sink: Box<dyn Write + Send>) -> Self {
-        Self(Arc::new(Mutex::new(TalkState { sink, tone: Tone::default(), spinner: None })))
+        Self(Arc::new(Mutex::new(TalkState { sink, tone: MessageForm::default(), spinner: None })))
     }
 
     /// Sets the form of all later messages.
-    pub fn set_tone(&self, tone: Tone) {
+    pub fn set_tone(&self, tone: MessageForm) {
         self.inner().tone = tone;
     }
 
     /// Returns whether rows may stand among the messages.
     pub(super) fn takes_rows(&self) -> bool {
-        self.inner().tone == Tone::default()
+        self.inner().tone == MessageForm::default()
     }
 
     /// Writes a line; nothing in the line steers the terminal, and text after a line break is indented. A
@@ -134,7 +134,7 @@ impl Talk {
     }
 }
 
-impl Write for Talk {
+impl Write for MessageStream {
     /// Writes all bytes at once, above the spinner; callers pass whole lines.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.aside(|| {
@@ -150,7 +150,7 @@ impl Write for Talk {
     }
 }
 
-impl fmt::Debug for Talk {
+impl fmt::Debug for MessageStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Talk")
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::model::{Kind, ObjectName, Time};
 
 /// Most names listed of many.
-pub(super) const NAMED: usize = 3;
+pub(super) const MAX_NAMES_LISTED: usize = 3;
 
 /// State of an object, and its reason for waiting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,9 +77,10 @@ pub(super) struct Group<'a> {
 impl Group<'_> {
     /// Describes the group: `connection refused: a.example, b.example, c.example and 34 more`.
     pub(super) fn in_words(&self) -> String {
-        let mut names = self.labels.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-        if self.labels.len() > NAMED {
-            let _written = write!(names, " and {} more", self.labels.len() - NAMED);
+        let mut names =
+            self.labels.iter().take(MAX_NAMES_LISTED).copied().collect::<Vec<_>>().join(", ");
+        if self.labels.len() > MAX_NAMES_LISTED {
+            let _written = write!(names, " and {} more", self.labels.len() - MAX_NAMES_LISTED);
         }
         format!("{}: {names}", self.waits_for)
     }

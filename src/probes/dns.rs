@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::Probe;
 use crate::dns::zone::Zones;
-use crate::model::observation::{Hop, Observation, Seen, Vantage};
+use crate::model::observation::{CheckResult, Hop, Observation, Vantage};
 use crate::model::{Answer, Challenge};
 
 /// Probe from this machine; reads the system's clock for the time of the observation.
@@ -17,7 +17,7 @@ pub struct DnsProbe {
 
 #[async_trait]
 impl Probe for DnsProbe {
-    async fn look(&self, challenge: &Challenge, _: &Answer) -> Vec<Observation> {
+    async fn probe(&self, challenge: &Challenge, _: &Answer) -> Vec<Observation> {
         let at = Timestamp::now();
         let name = challenge.spec.record_name();
         let looked = match zones_of(challenge, &self.zones) {
@@ -26,20 +26,20 @@ impl Probe for DnsProbe {
                 let (hops, why) = (vec![url(&name, "TXT"), url(asked, kind)], error.to_string());
                 let symptom = error.symptom();
                 let seen = if error.tells_nothing() {
-                    Seen::NoLook { why, symptom }
+                    CheckResult::NoLook { why, symptom }
                 } else {
-                    Seen::Nothing { why, symptom }
+                    CheckResult::Nothing { why, symptom }
                 };
                 (hops, seen)
             }),
-            Err(why) => Err((vec![url(&name, "TXT")], Seen::NoLook { why, symptom: None })),
+            Err(why) => Err((vec![url(&name, "TXT")], CheckResult::NoLook { why, symptom: None })),
         };
         let (hops, seen) = match looked {
             Ok(answers) => {
                 let end = answers.chain.last().cloned().unwrap_or_default();
                 let (zone, servers) = (answers.zone, answers.servers);
                 let hops = answers.chain.iter().map(|name| url(name, "TXT")).collect();
-                (hops, Seen::Records { name: end, zone, servers })
+                (hops, CheckResult::Records { name: end, zone, servers })
             }
             Err(blind) => blind,
         };

@@ -9,7 +9,7 @@ use url::Url;
 use super::Probe;
 use crate::fetch::Fetcher;
 use crate::fetch::outcome::{FetchError, Fetched};
-use crate::model::observation::{Hop, Observation, Seen, Vantage};
+use crate::model::observation::{CheckResult, Hop, Observation, Vantage};
 use crate::model::{Answer, Challenge, Identifier};
 
 /// Probe from this machine, as a public CA would from its own; reads the system's clock for the observation's time.
@@ -21,7 +21,7 @@ pub struct HttpProbe {
 
 #[async_trait]
 impl Probe for HttpProbe {
-    async fn look(&self, _: &Challenge, answer: &Answer) -> Vec<Observation> {
+    async fn probe(&self, _: &Challenge, answer: &Answer) -> Vec<Observation> {
         vec![self.look_at(&address(answer)).await]
     }
 }
@@ -49,7 +49,7 @@ impl HttpProbe {
                 at,
                 url: address.to_owned(),
                 hops: Vec::new(),
-                seen: Seen::Nothing { why: error.to_string(), symptom: None },
+                seen: CheckResult::Nothing { why: error.to_string(), symptom: None },
             },
         }
     }
@@ -68,14 +68,14 @@ pub fn address(answer: &Answer) -> String {
 fn observation(at: Timestamp, url: String, fetched: Fetched) -> Observation {
     let hops = fetched.hops.into_iter();
     let seen = match fetched.result {
-        Ok(reply) => Seen::Reply {
+        Ok(reply) => CheckResult::Reply {
             status: reply.status,
             body: String::from_utf8_lossy(&reply.body).into_owned(),
             truncated: reply.truncated,
             is_declined: reply.is_declined,
         },
-        Err(FetchError::Redirect { to, why }) => Seen::Redirect { to, why },
-        Err(error) => Seen::Nothing { why: error.to_string(), symptom: error.symptom() },
+        Err(FetchError::Redirect { to, why }) => CheckResult::Redirect { to, why },
+        Err(error) => CheckResult::Nothing { why: error.to_string(), symptom: error.symptom() },
     };
     Observation {
         vantage: Vantage::ThisMachine,
@@ -110,7 +110,7 @@ mod tests {
     }
 
     /// Looks at a server of our own; it serves one name, redirects another and has not heard of the rest.
-    async fn check(identifier: &str, expected: Seen) {
+    async fn check(identifier: &str, expected: CheckResult) {
         let path = "/.well-known/acme-challenge/token";
         let serve = |headers: HeaderMap| async move {
             match headers[header::HOST].to_str().unwrap() {
@@ -141,7 +141,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_server_says_is_what_is_seen() {
-        let reply = |status, body: &str| Seen::Reply {
+        let reply = |status, body: &str| CheckResult::Reply {
             status,
             body: body.to_owned(),
             truncated: false,
@@ -156,7 +156,7 @@ mod tests {
     async fn a_redirect_that_no_ca_follows_is_told_apart() {
         let to = "http://www.example.com:81/".to_owned();
         let why = "invalid port 81: must be 80 or 443".to_owned();
-        check("old.example.com", Seen::Redirect { to, why }).await;
+        check("old.example.com", CheckResult::Redirect { to, why }).await;
     }
 
     #[test]

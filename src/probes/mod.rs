@@ -17,5 +17,5 @@ use crate::model::{Answer, Challenge};
 #[async_trait]
 pub trait Probe: fmt::Debug + Send + Sync {
     /// Checks once, from every vantage of the probe; never fails, since a failure is an observation too.
-    async fn look(&self, challenge: &Challenge, answer: &Answer) -> Vec<Observation>;
+    async fn probe(&self, challenge: &Challenge, answer: &Answer) -> Vec<Observation>;
 }

@@ -23,7 +23,7 @@ const OUTPUT_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Outcome of a program.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProgramResult {
     /// Exit status; `None` if the program took too long and was killed.
     pub status: Option<ExitStatus>,
     /// Last bytes of both outputs, from the beginning of a line: no half of a credential is left.
@@ -53,7 +53,7 @@ pub fn last_words(said: &str) -> String {
 ///
 /// # Errors
 /// Fails if the program cannot be started.
-pub async fn run(mut command: Command, patience: Duration) -> io::Result<Ended> {
+pub async fn run(mut command: Command, patience: Duration) -> io::Result<ProgramResult> {
     let (reader, writer) = pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer).process_group(0);
     let mut child = command.spawn()?;
@@ -79,7 +79,7 @@ pub async fn run(mut command: Command, patience: Duration) -> io::Result<Ended> 
         let first = said.iter().position(|byte| *byte == b'\n').unwrap_or(MAX_OUTPUT_BYTES);
         drop(said.drain(..first));
     }
-    Ok(Ended { status, said: said.iter().copied().collect() })
+    Ok(ProgramResult { status, said: said.iter().copied().collect() })
 }
 
 async fn listen(mut words: Receiver, said: Arc<Mutex<VecDeque<u8>>>) {

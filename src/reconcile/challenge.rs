@@ -18,13 +18,13 @@ use jiff::{SignedDuration, Timestamp};
 use super::Wake;
 use super::challenge_outcome::memory;
 pub use super::challenge_outcome::{Outcome, SeenChallenge, polled, record};
-use super::lingering::Lingering;
+use super::lingering::CachedRecord;
 use super::pauses::{Pace, Polled, poll_at};
 use super::record_values::RecordState;
-use super::schedule::FIRST_LOOKS;
+use super::schedule::FIRST_SELF_CHECKS;
 pub use super::validation_retry::Followed;
 use super::validation_retry::{Retry, next_retry, validation_error};
-use crate::model::cause::Sighting;
+use crate::model::cause::CheckFinding;
 use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
 use crate::model::memory::Memory;
 use crate::model::{Challenge, Order, Problem, State, Time};
@@ -59,7 +59,7 @@ pub struct Observed<'a> {
     /// Result of this step's self-check; `None` if there was none yet.
     pub visible: Option<&'a Readiness>,
     /// Old record, without our text, that the CA's resolver may cache.
-    pub lingering: Option<&'a Lingering>,
+    pub lingering: Option<&'a CachedRecord>,
     /// State of the other values of the record.
     pub record: &'a RecordState,
     /// Facts of this process about the challenge's validation.
@@ -74,7 +74,7 @@ pub enum Readiness {
         /// Sentence on what was seen instead.
         reason: String,
         /// Cause as data, if it is of a known kind.
-        cause: Option<Sighting>,
+        cause: Option<CheckFinding>,
     },
     /// Yes.
     Ready,
@@ -100,13 +100,13 @@ pub enum Action {
     /// Reads the authorization.
     FetchState,
     /// Delays acceptance until no resolver caches the old record any more.
-    HoldBack(Lingering),
+    HoldBack(CachedRecord),
     /// Puts the answer up.
     Present,
     /// Runs the self-check, as the CA would validate.
     SelfCheck,
     /// Records what the self-check saw, until the next one.
-    Report(String, Option<Sighting>),
+    Report(String, Option<CheckFinding>),
     /// Ends the work: the challenge is neither presented nor processing any more.
     Settle,
     /// Takes the state that the Order has read.
@@ -258,7 +258,7 @@ fn next_reading(
 
 fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp) -> Action {
     let own = challenge.status.presented_at.map_or(now, Time::timestamp);
-    let soon = own.saturating_add(FIRST_LOOKS).unwrap_or(now);
+    let soon = own.saturating_add(FIRST_SELF_CHECKS).unwrap_or(now);
     let late = own.saturating_add(SIBLING_WAIT_MAX).unwrap_or(now);
     let presented_at = match observed.record {
         RecordState::Expected | RecordState::Lacks(_) if now < soon => {
@@ -266,7 +266,7 @@ fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timest
         }
         // Not every change of the other challenge wakes this one: its turn may go to a third one.
         RecordState::Lacks(_) if now < late => {
-            return Action::Wait(Wake::At(now.saturating_add(FIRST_LOOKS).unwrap_or(now)));
+            return Action::Wait(Wake::At(now.saturating_add(FIRST_SELF_CHECKS).unwrap_or(now)));
         }
         RecordState::Lacks(other) => {
             let lack = format!(
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn a_record_that_a_resolver_may_keep_as_it_was_is_waited_out() {
         let presented = running(|_| ());
-        let kept = Lingering { record: "r.".to_owned(), ttl: 60, until: at(71) };
+        let kept = CachedRecord { record: "r.".to_owned(), ttl: 60, until: at(71) };
         let observed =
             Observed { visible: Some(&Readiness::Ready), lingering: Some(&kept), ..NOBODY_LOOKED };
         let hold_back = Action::HoldBack(kept.clone());

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use jiff::Timestamp;
 
-use super::lingering::Lingering;
+use super::lingering::CachedRecord;
 use super::pauses::{Polled, worth_keeping};
 use super::{NEXT_TRY, Note, Recorded, Refusal};
-use crate::model::cause::{About, Cause, Sighting};
+use crate::model::cause::{About, Cause, CheckFinding};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, ChallengeStatus, ChallengeType, Problem, State};
@@ -30,7 +30,7 @@ pub enum Outcome {
     /// A person puts the answer up.
     HandedOver,
     /// Acceptance waits until no resolver caches the old record.
-    HeldBack(Lingering),
+    HeldBack(CachedRecord),
     /// Our finalizer is on the object.
     FinalizerAdded,
     /// The answer is about to be a file below this document root; the file outlives the process that writes it.
@@ -42,7 +42,7 @@ pub enum Outcome {
     /// The CA refused acceptance or the reading of the authorization.
     Refused(Refusal),
     /// The self-check does not see the answer yet: what it sees, in words, and as data, if of a known kind.
-    NotVisible(String, Option<Sighting>),
+    NotVisible(String, Option<CheckFinding>),
     /// The work is over.
     Settled,
     /// The name is not proved; this problem is taken as the CA's final result.

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::challenge::Readiness;
-use crate::model::cause::{Sighting, Symptom};
-use crate::model::observation::{NameServer, Observation, Said, Seen, Vantage};
-use crate::model::persist::Demand;
+use crate::model::cause::{CheckFinding, Symptom};
+use crate::model::observation::{CheckResult, NameServer, NameServerAnswer, Observation, Vantage};
+use crate::model::persist::RecordRequirements;
 use crate::model::text::is_steering;
 use crate::model::{Answer, Challenge};
 
@@ -28,7 +28,7 @@ pub fn judge(challenge: &Challenge, answer: &Answer, observations: &[Observation
         }
         Some(first) => match std::iter::once(first).chain(reasons).flatten().next() {
             Some((reason, symptom)) => {
-                Readiness::NotYet { reason, cause: symptom.map(Sighting::from) }
+                Readiness::NotYet { reason, cause: symptom.map(CheckFinding::from) }
             }
             None => Readiness::Ready,
         },
@@ -43,19 +43,19 @@ pub fn under_way(challenge: &Challenge) -> Readiness {
 }
 
 /// Describes a server's reply; the text follows the server's name.
-pub fn words(said: &Said) -> String {
+pub fn words(said: &NameServerAnswer) -> String {
     match said {
-        Said::Texts(texts) => match &texts[..] {
+        NameServerAnswer::Texts(texts) => match &texts[..] {
             [text] => format!("has \"{}\"", excerpt(text)),
             texts => format!("has {} texts", texts.len()),
         },
-        Said::NoText => "has no TXT record".to_owned(),
-        Said::NoName => "says NXDOMAIN".to_owned(),
-        Said::Alias(target) => format!("says it is an alias of {target}"),
-        Said::Referral(zone) => format!("knows only who serves {zone}"),
-        Said::Code(code) => format!("says {code}"),
-        Said::Nothing(why) | Said::Unreadable(why) => why.clone(),
-        Said::NoRoute => "cannot be reached from here".to_owned(),
+        NameServerAnswer::NoText => "has no TXT record".to_owned(),
+        NameServerAnswer::NoName => "says NXDOMAIN".to_owned(),
+        NameServerAnswer::Alias(target) => format!("says it is an alias of {target}"),
+        NameServerAnswer::Referral(zone) => format!("knows only who serves {zone}"),
+        NameServerAnswer::Code(code) => format!("says {code}"),
+        NameServerAnswer::Nothing(why) | NameServerAnswer::Unreadable(why) => why.clone(),
+        NameServerAnswer::NoRoute => "cannot be reached from here".to_owned(),
     }
 }
 
@@ -66,11 +66,13 @@ fn fault(
     look: &Observation,
 ) -> Option<(String, Option<Symptom>)> {
     let (name, servers) = match &look.seen {
-        Seen::Records { name, servers, .. } => (name, servers),
-        Seen::Nothing { why, symptom } | Seen::NoLook { why, symptom } => {
+        CheckResult::Records { name, servers, .. } => (name, servers),
+        CheckResult::Nothing { why, symptom } | CheckResult::NoLook { why, symptom } => {
             return Some((why.clone(), *symptom));
         }
-        Seen::Handshake { .. } | Seen::Redirect { .. } | Seen::Reply { .. } => {
+        CheckResult::Handshake { .. }
+        | CheckResult::Redirect { .. }
+        | CheckResult::Reply { .. } => {
             return Some((not_yet(challenge, "nobody has looked yet"), None));
         }
     };
@@ -111,9 +113,9 @@ fn fault(
 }
 
 /// Returns what a persistent record has to show at a moment; `None` for challenge types without such a record.
-pub fn demand(challenge: &Challenge, now: Timestamp) -> Option<Demand<'_>> {
+pub fn demand(challenge: &Challenge, now: Timestamp) -> Option<RecordRequirements<'_>> {
     let persist = challenge.spec.persist.as_ref()?;
-    Some(Demand { persist, wildcard: challenge.spec.wildcard, now })
+    Some(RecordRequirements { persist, wildcard: challenge.spec.wildcard, now })
 }
 
 /// Text that the CA looks for among the texts of a name.
@@ -121,7 +123,7 @@ enum ExpectedText<'a> {
     /// Exactly this text.
     Text(&'a str),
     /// Any text that meets the demand.
-    Persistent(Demand<'a>),
+    Persistent(RecordRequirements<'a>),
 }
 
 impl<'a> ExpectedText<'a> {
@@ -137,8 +139,8 @@ impl<'a> ExpectedText<'a> {
     }
 
     /// Describes the reply of a server that lacks the text.
-    fn words(&self, said: &Said) -> String {
-        let (Self::Persistent(demand), Said::Texts(texts)) = (self, said) else {
+    fn words(&self, said: &NameServerAnswer) -> String {
+        let (Self::Persistent(demand), NameServerAnswer::Texts(texts)) = (self, said) else {
             return words(said);
         };
         let nearest = texts.iter().map(|text| demand.faults(text)).min_by_key(Vec::len);
@@ -171,14 +173,20 @@ fn by_name(servers: &[NameServer]) -> Vec<NamedServer<'_>> {
     for server in servers {
         named.entry(&server.name).or_default().push(server);
     }
-    let is_heard =
-        |said: &Said| !matches!(said, Said::Nothing(_) | Said::Unreadable(_) | Said::NoRoute);
+    let is_heard = |said: &NameServerAnswer| {
+        !matches!(
+            said,
+            NameServerAnswer::Nothing(_)
+                | NameServerAnswer::Unreadable(_)
+                | NameServerAnswer::NoRoute
+        )
+    };
     let somebody_is_heard = servers.iter().any(|server| is_heard(&server.said));
     let asked = named.into_iter().map(|(name, mut said)| {
         if said.iter().any(|server| is_heard(&server.said)) {
             said.retain(|server| is_heard(&server.said));
         } else if somebody_is_heard {
-            said.retain(|server| server.said != Said::NoRoute);
+            said.retain(|server| server.said != NameServerAnswer::NoRoute);
         }
         NamedServer { name, said }
     });
@@ -186,7 +194,7 @@ fn by_name(servers: &[NameServer]) -> Vec<NamedServer<'_>> {
 }
 
 /// Returns the replies that count, by server: silent addresses do not count, unless all are silent.
-pub fn heard(servers: &[NameServer]) -> Vec<Vec<&NameServer>> {
+pub fn counted_replies(servers: &[NameServer]) -> Vec<Vec<&NameServer>> {
     by_name(servers).into_iter().map(|server| server.said).collect()
 }
 
@@ -198,15 +206,15 @@ impl NamedServer<'_> {
     /// Returns a response code other than those that say whether the name exists.
     fn code(&self) -> Option<(&str, &str)> {
         let codes = self.said.iter().filter_map(|server| match &server.said {
-            Said::Code(code) => Some((self.name, code.as_str())),
-            Said::Alias(_)
-            | Said::NoName
-            | Said::NoRoute
-            | Said::NoText
-            | Said::Nothing(_)
-            | Said::Unreadable(_)
-            | Said::Referral(_)
-            | Said::Texts(_) => None,
+            NameServerAnswer::Code(code) => Some((self.name, code.as_str())),
+            NameServerAnswer::Alias(_)
+            | NameServerAnswer::NoName
+            | NameServerAnswer::NoRoute
+            | NameServerAnswer::NoText
+            | NameServerAnswer::Nothing(_)
+            | NameServerAnswer::Unreadable(_)
+            | NameServerAnswer::Referral(_)
+            | NameServerAnswer::Texts(_) => None,
         });
         codes.min()
     }
@@ -215,17 +223,17 @@ impl NamedServer<'_> {
     fn silence(&self) -> Option<Symptom> {
         let is_resolver =
             |server: &NameServer| server.address.is_none() && server.name.contains("://");
-        let mut heard = self.said.iter().filter(|server| !is_resolver(server));
-        heard.find_map(|server| match &server.said {
-            Said::Nothing(_) => Some(Symptom::ServersSilent),
-            Said::Unreadable(_) => Some(Symptom::ServerUnreadable),
-            Said::NoRoute => Some(Symptom::NoRoute),
-            Said::Alias(_)
-            | Said::Code(_)
-            | Said::NoName
-            | Said::NoText
-            | Said::Referral(_)
-            | Said::Texts(_) => None,
+        let mut counted_replies = self.said.iter().filter(|server| !is_resolver(server));
+        counted_replies.find_map(|server| match &server.said {
+            NameServerAnswer::Nothing(_) => Some(Symptom::ServersSilent),
+            NameServerAnswer::Unreadable(_) => Some(Symptom::ServerUnreadable),
+            NameServerAnswer::NoRoute => Some(Symptom::NoRoute),
+            NameServerAnswer::Alias(_)
+            | NameServerAnswer::Code(_)
+            | NameServerAnswer::NoName
+            | NameServerAnswer::NoText
+            | NameServerAnswer::Referral(_)
+            | NameServerAnswer::Texts(_) => None,
         })
     }
 
@@ -261,7 +269,7 @@ impl NamedServer<'_> {
 }
 
 fn has(server: &NameServer, wanted: &ExpectedText<'_>) -> bool {
-    matches!(&server.said, Said::Texts(texts) if wanted.is_among(texts))
+    matches!(&server.said, NameServerAnswer::Texts(texts) if wanted.is_among(texts))
 }
 
 /// Returns the first addresses, and the number of the others.
@@ -291,20 +299,20 @@ mod tests {
 
     const RECORD: &str = "_acme-challenge.www.example.com.";
 
-    fn server(name: &str, address: &str, said: Said) -> NameServer {
+    fn server(name: &str, address: &str, said: NameServerAnswer) -> NameServer {
         NameServer { name: name.to_owned(), address: address.parse().ok(), said, ttl: None }
     }
 
-    fn texts(texts: &[&str]) -> Said {
-        Said::Texts(texts.iter().map(|text| (*text).to_owned()).collect())
+    fn texts(texts: &[&str]) -> NameServerAnswer {
+        NameServerAnswer::Texts(texts.iter().map(|text| (*text).to_owned()).collect())
     }
 
     fn look(name: &str, servers: Vec<NameServer>) -> Observation {
         let (name, zone) = (name.to_owned(), "example.com.".to_owned());
-        seen(Seen::Records { name, zone, servers })
+        seen(CheckResult::Records { name, zone, servers })
     }
 
-    fn seen(seen: Seen) -> Observation {
+    fn seen(seen: CheckResult) -> Observation {
         Observation {
             vantage: Vantage::ThisMachine,
             at: Timestamp::UNIX_EPOCH,
@@ -342,7 +350,7 @@ mod tests {
         server(&name, &address, texts(&["another", "text"]))
     }
 
-    fn bad(number: u8, said: Said) -> NameServer {
+    fn bad(number: u8, said: NameServerAnswer) -> NameServer {
         NameServer { said, ..good(number) }
     }
 
@@ -354,13 +362,16 @@ mod tests {
     #[test]
     fn a_server_that_lacks_it_is_named_with_its_answer() {
         for (said, expected) in [
-            (Said::NoName, "says NXDOMAIN"),
-            (Said::NoText, "has no TXT record"),
+            (NameServerAnswer::NoName, "says NXDOMAIN"),
+            (NameServerAnswer::NoText, "has no TXT record"),
             (texts(&["old"]), "has \"old\""),
             (texts(&["old", "older"]), "has 2 texts"),
-            (Said::Alias("a.example.net.".to_owned()), "says it is an alias of a.example.net."),
-            (Said::Referral("b.test.".to_owned()), "knows only who serves b.test."),
-            (Said::Nothing("does not answer".to_owned()), "does not answer"),
+            (
+                NameServerAnswer::Alias("a.example.net.".to_owned()),
+                "says it is an alias of a.example.net.",
+            ),
+            (NameServerAnswer::Referral("b.test.".to_owned()), "knows only who serves b.test."),
+            (NameServerAnswer::Nothing("does not answer".to_owned()), "does not answer"),
         ] {
             let expected =
                 format!("2 of 3 nameservers answer: ns3.example.net. (192.0.2.3) {expected}");
@@ -373,7 +384,7 @@ mod tests {
         let at =
             |number, said| NameServer { name: "ns.example.net.".to_owned(), ..bad(number, said) };
         check(
-            (1..=6).map(|number| at(number, Said::NoName)).collect(),
+            (1..=6).map(|number| at(number, NameServerAnswer::NoName)).collect(),
             "0 of 1 nameservers answer: ns.example.net. (192.0.2.1, 192.0.2.2, 192.0.2.3, 192.0.2.4 and 2 more) says NXDOMAIN",
         );
         let differing = (1..=6).map(|number| at(number, texts(&[&number.to_string()])));
@@ -387,9 +398,9 @@ mod tests {
 
     #[test]
     fn another_code_is_told_in_cert_managers_words_first() {
-        let code = Said::Code("SERVFAIL".to_owned());
+        let code = NameServerAnswer::Code("SERVFAIL".to_owned());
         check(
-            vec![good(1), bad(2, Said::NoName), bad(3, code)],
+            vec![good(1), bad(2, NameServerAnswer::NoName), bad(3, code)],
             "NS ns3.example.net. returned SERVFAIL for _acme-challenge.www.example.com.: \
              1 of 3 nameservers answer: ns2.example.net. (192.0.2.2) says NXDOMAIN; \
              ns3.example.net. (192.0.2.3) says SERVFAIL",
@@ -399,7 +410,7 @@ mod tests {
     #[test]
     fn of_many_servers_the_first_few_are_named() {
         check(
-            (1..8).map(|number| bad(number, Said::NoName)).collect(),
+            (1..8).map(|number| bad(number, NameServerAnswer::NoName)).collect(),
             "0 of 7 nameservers answer: ns1.example.net. (192.0.2.1) says NXDOMAIN; \
              ns2.example.net. (192.0.2.2) says NXDOMAIN; ns3.example.net. (192.0.2.3) says NXDOMAIN; \
              ns4.example.net. (192.0.2.4) says NXDOMAIN; and 3 more",
@@ -409,24 +420,24 @@ mod tests {
     #[test]
     fn an_address_without_an_answer_does_not_count_beside_one_that_has_it() {
         let six = |said| server("ns1.example.net.", "[2001:db8::1]:53", said);
-        let silent = || Said::Nothing("does not answer".to_owned());
+        let silent = || NameServerAnswer::Nothing("does not answer".to_owned());
         check(vec![good(1), six(silent())], "");
-        check(vec![good(1), six(Said::NoRoute)], "");
+        check(vec![good(1), six(NameServerAnswer::NoRoute)], "");
         check(
             vec![bad(1, silent()), six(silent())],
             "0 of 1 nameservers answer: ns1.example.net. (192.0.2.1, 2001:db8::1) does not answer",
         );
         check(
-            vec![good(1), six(Said::NoName)],
+            vec![good(1), six(NameServerAnswer::NoName)],
             "0 of 1 nameservers answer: ns1.example.net. (2001:db8::1) says NXDOMAIN",
         );
     }
 
     #[test]
     fn a_server_that_cannot_be_reached_from_here_counts_only_when_all_are_like_it() {
-        check(vec![good(1), bad(2, Said::NoRoute)], "");
+        check(vec![good(1), bad(2, NameServerAnswer::NoRoute)], "");
         check(
-            vec![bad(1, Said::NoRoute)],
+            vec![bad(1, NameServerAnswer::NoRoute)],
             "0 of 1 nameservers answer: ns1.example.net. (192.0.2.1) cannot be reached from here",
         );
     }
@@ -436,8 +447,8 @@ mod tests {
         let url = "https://dns.example/dns-query";
         check(
             vec![
-                server("192.0.2.53:53", "192.0.2.53:53", Said::NoName),
-                server(url, "", Said::NoText),
+                server("192.0.2.53:53", "192.0.2.53:53", NameServerAnswer::NoName),
+                server(url, "", NameServerAnswer::NoText),
             ],
             "0 of 2 nameservers answer: 192.0.2.53:53 says NXDOMAIN; \
              https://dns.example/dns-query has no TXT record",
@@ -447,7 +458,7 @@ mod tests {
     #[test]
     fn where_aliases_lead_is_told_and_that_nobody_writes_there() {
         let place = "www.example.org.";
-        let looks = [look(place, vec![bad(1, Said::NoName)])];
+        let looks = [look(place, vec![bad(1, NameServerAnswer::NoName)])];
         let reason = "DNS record for \"www.example.com\" not yet propagated: 0 of 1 nameservers answer \
                       for www.example.org.: ns1.example.net. (192.0.2.1) says NXDOMAIN";
         assert_eq!(judged("Follow", &looks), reason);
@@ -459,7 +470,10 @@ mod tests {
     #[test]
     fn a_look_that_came_to_nothing_says_why_and_no_look_is_not_enough() {
         let why = "Could not determine the zone for \"a\": b".to_owned();
-        assert_eq!(judged("", &[seen(Seen::Nothing { why: why.clone(), symptom: None })]), why);
+        assert_eq!(
+            judged("", &[seen(CheckResult::Nothing { why: why.clone(), symptom: None })]),
+            why
+        );
         let nobody = "DNS record for \"www.example.com\" not yet propagated: nobody has looked yet";
         assert_eq!(judged("", &[]), nobody);
     }

@@ -5,14 +5,14 @@
 use super::challenge::Readiness;
 use crate::model::Answer;
 use crate::model::arrival::{Arrival, Came};
-use crate::model::cause::{Sighting, Symptom};
+use crate::model::cause::{CheckFinding, Symptom};
 use crate::model::challenge::answer_limit;
-use crate::model::observation::{Observation, Seen, Vantage};
+use crate::model::observation::{CheckResult, Observation, Vantage};
 use crate::model::text::is_steering;
 
 /// Number of characters of a wrong body that a reason shows: as many as cert-manager's, since everyone who may create a
 /// Certificate can read the target of a redirect this way.
-pub const EXCERPT: usize = 24;
+pub const EXCERPT_CHARS_MAX: usize = 24;
 
 /// Words for an observation from inside the cluster, beside the fault outside.
 const INSIDE_PHRASE: &str = "from inside the cluster";
@@ -53,7 +53,7 @@ pub fn with_arrivals(readiness: Readiness, arrivals: &[Arrival]) -> Readiness {
         return Readiness::NotYet { reason, cause };
     };
     let over_ipv6 = cause.is_some_and(|cause| cause.over_ipv6);
-    let cause = Some(Sighting { symptom, over_ipv6 });
+    let cause = Some(CheckFinding { symptom, over_ipv6 });
     Readiness::NotYet { reason: format!("{reason}; {words}"), cause }
 }
 
@@ -67,7 +67,7 @@ fn may_come_of_tls(symptom: Symptom) -> bool {
 /// Describes the observation from inside the cluster, beside the fault outside.
 fn compare_inside(answer: &Answer, inside: &Observation, outside: &str) -> String {
     match (&inside.seen, fault(answer, inside)) {
-        (Seen::NoLook { why, .. }, _) => format!("no look {INSIDE_PHRASE}: {why}"),
+        (CheckResult::NoLook { why, .. }, _) => format!("no look {INSIDE_PHRASE}: {why}"),
         (_, None) => format!("{INSIDE_PHRASE} the answer is seen"),
         (_, Some(why)) if why == outside => format!("the same {INSIDE_PHRASE}"),
         (_, Some(why)) => format!("{INSIDE_PHRASE}: {why}"),
@@ -77,14 +77,14 @@ fn compare_inside(answer: &Answer, inside: &Observation, outside: &str) -> Strin
 /// Returns how cert-manager's own self-check would differ from a CA: it compares exactly and follows any redirect.
 pub fn disagreement(answer: &Answer, observation: &Observation) -> Option<&'static str> {
     match &observation.seen {
-        Seen::Handshake { .. }
-        | Seen::Nothing { .. }
-        | Seen::NoLook { .. }
-        | Seen::Records { .. } => None,
-        Seen::Redirect { .. } => {
+        CheckResult::Handshake { .. }
+        | CheckResult::Nothing { .. }
+        | CheckResult::NoLook { .. }
+        | CheckResult::Records { .. } => None,
+        CheckResult::Redirect { .. } => {
             Some("cert-manager's self-check follows this redirect, a CA does not")
         }
-        Seen::Reply { body, .. } => {
+        CheckResult::Reply { body, .. } => {
             (fault(answer, observation).is_none() && *body != answer.key_authorization).then_some(
                 "cert-manager's self-check refuses the white space at the end, a CA does not mind",
             )
@@ -97,16 +97,18 @@ fn fault(answer: &Answer, observation: &Observation) -> Option<String> {
     let failed = |why: &str| format!("failed to perform self check GET request '{url}': {why}");
     let place = place(observation);
     match &observation.seen {
-        Seen::Nothing { why, .. } => Some(failed(&format!("{why}{place}"))),
-        Seen::NoLook { why, .. } => Some(failed(why)),
-        Seen::Redirect { to, why } => Some(failed(&format!("redirect to {to}: {why}"))),
-        Seen::Reply { status: 200, body, truncated, .. } => {
+        CheckResult::Nothing { why, .. } => Some(failed(&format!("{why}{place}"))),
+        CheckResult::NoLook { why, .. } => Some(failed(why)),
+        CheckResult::Redirect { to, why } => Some(failed(&format!("redirect to {to}: {why}"))),
+        CheckResult::Reply { status: 200, body, truncated, .. } => {
             let got = wrong_body(answer, body, *truncated)?;
             let missed = "did not get expected response when querying endpoint: got";
             Some(format!("{missed} {got}{place}"))
         }
-        Seen::Handshake { .. } | Seen::Records { .. } => Some("nobody has looked yet".to_owned()),
-        Seen::Reply { status, .. } => {
+        CheckResult::Handshake { .. } | CheckResult::Records { .. } => {
+            Some("nobody has looked yet".to_owned())
+        }
+        CheckResult::Reply { status, .. } => {
             Some(format!("wrong status code '{status}', expected '200'{place}"))
         }
     }
@@ -114,15 +116,15 @@ fn fault(answer: &Answer, observation: &Observation) -> Option<String> {
 
 /// Returns a fault as data, if of a known kind. Checks nearer to the cause come first: after a redirect to another
 /// place the reply there does not matter.
-fn sighting(answer: &Answer, look: &Observation) -> Option<Sighting> {
+fn sighting(answer: &Answer, look: &Observation) -> Option<CheckFinding> {
     let is_led = look.hops.last().is_some_and(|last| last.url != look.url);
     let is_secure = look.hops.last().is_some_and(|last| match last.address {
         Some(address) => address.port() == 443,
         None => last.url.starts_with("https:"),
     });
     let symptom = match &look.seen {
-        Seen::Redirect { .. } => Symptom::RedirectNotFollowed,
-        Seen::Nothing { symptom, .. } => match symptom {
+        CheckResult::Redirect { .. } => Symptom::RedirectNotFollowed,
+        CheckResult::Nothing { symptom, .. } => match symptom {
             // A host without an address was not asked.
             Some(
                 symptom @ (Symptom::NoTls
@@ -137,10 +139,12 @@ fn sighting(answer: &Answer, look: &Observation) -> Option<Sighting> {
             _ if is_led => Symptom::RedirectedAway,
             symptom => (*symptom)?,
         },
-        Seen::Reply { body, .. } if is_of_other_account(answer, body) => Symptom::OtherAccount,
-        Seen::Reply { status: 404, is_declined: true, .. } => Symptom::Declined,
-        Seen::Reply { .. } if is_led => Symptom::RedirectedAway,
-        Seen::Reply { status, .. } => match status {
+        CheckResult::Reply { body, .. } if is_of_other_account(answer, body) => {
+            Symptom::OtherAccount
+        }
+        CheckResult::Reply { status: 404, is_declined: true, .. } => Symptom::Declined,
+        CheckResult::Reply { .. } if is_led => Symptom::RedirectedAway,
+        CheckResult::Reply { status, .. } => match status {
             404 => Symptom::NotFound,
             401 | 403 => Symptom::Forbidden,
             400 => Symptom::BadRequest,
@@ -148,9 +152,11 @@ fn sighting(answer: &Answer, look: &Observation) -> Option<Sighting> {
             500.. => Symptom::ServerError,
             _ => Symptom::WrongAnswer,
         },
-        Seen::Handshake { .. } | Seen::NoLook { .. } | Seen::Records { .. } => return None,
+        CheckResult::Handshake { .. }
+        | CheckResult::NoLook { .. }
+        | CheckResult::Records { .. } => return None,
     };
-    Some(Sighting { symptom, over_ipv6: is_over_ipv6(look) })
+    Some(CheckFinding { symptom, over_ipv6: is_over_ipv6(look) })
 }
 
 /// Returns whether a server was asked, or tried, over IPv6 although its URL does not say so.
@@ -173,7 +179,7 @@ fn is_of_other_account(answer: &Answer, body: &str) -> bool {
 fn place(observation: &Observation) -> String {
     let Some(last) = observation.hops.last() else { return String::new() };
     let end = (last.url != observation.url).then(|| format!("redirected to {}", last.url));
-    let is_reply = matches!(observation.seen, Seen::Reply { .. });
+    let is_reply = matches!(observation.seen, CheckResult::Reply { .. });
     let family = (is_reply && is_over_ipv6(observation)).then(|| "over IPv6".to_owned());
     match [end, family].into_iter().flatten().collect::<Vec<_>>().join(", ") {
         nothing if nothing.is_empty() => nothing,
@@ -202,7 +208,7 @@ fn wrong_body(answer: &Answer, body: &str, truncated: bool) -> Option<String> {
 /// Returns the beginning of a text on one line.
 fn excerpt(text: &str) -> String {
     let mut printable = text.chars().map(|c| if is_steering(c) { ' ' } else { c });
-    let start: String = printable.by_ref().take(EXCERPT).collect();
+    let start: String = printable.by_ref().take(EXCERPT_CHARS_MAX).collect();
     match printable.next() {
         Some(_) => format!("{start}…"),
         None => start,
@@ -227,7 +233,7 @@ mod tests {
         }
     }
 
-    fn observation(seen: Seen) -> Observation {
+    fn observation(seen: CheckResult) -> Observation {
         let hop = Hop { url: URL.to_owned(), address: None, status: None };
         Observation {
             vantage: Vantage::ThisMachine,
@@ -238,13 +244,13 @@ mod tests {
         }
     }
 
-    fn reply(status: u16, body: &str) -> Seen {
-        Seen::Reply { status, body: body.to_owned(), truncated: false, is_declined: false }
+    fn reply(status: u16, body: &str) -> CheckResult {
+        CheckResult::Reply { status, body: body.to_owned(), truncated: false, is_declined: false }
     }
 
     /// The symptom that a look shows beside what came to the listener.
     #[track_caller]
-    fn check_arrivals(seen: Seen, came: &[Came], expected: Symptom, words: &str) {
+    fn check_arrivals(seen: CheckResult, came: &[Came], expected: Symptom, words: &str) {
         let arrival = |came: &Came| Arrival {
             at: Timestamp::UNIX_EPOCH,
             from: "127.0.0.1".parse().unwrap(),
@@ -292,14 +298,18 @@ mod tests {
 
     #[test]
     fn a_solver_that_declines_is_told_from_another_server() {
-        let declined =
-            Seen::Reply { status: 404, body: String::new(), truncated: false, is_declined: true };
+        let declined = CheckResult::Reply {
+            status: 404,
+            body: String::new(),
+            truncated: false,
+            is_declined: true,
+        };
         let not_found = "wrong status code '404', expected '200'";
         check_arrivals(declined, &[], Symptom::Declined, not_found);
     }
 
-    fn refused(why: &str) -> Seen {
-        Seen::Nothing { why: why.to_owned(), symptom: Some(Symptom::ConnectionRefused) }
+    fn refused(why: &str) -> CheckResult {
+        CheckResult::Nothing { why: why.to_owned(), symptom: Some(Symptom::ConnectionRefused) }
     }
 
     /// An empty reason stands for ready.
@@ -313,7 +323,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_one(seen: Seen, expected: &str) {
+    fn check_one(seen: CheckResult, expected: &str) {
         check(&[observation(seen)], expected);
     }
 
@@ -406,7 +416,7 @@ mod tests {
     #[test]
     fn a_redirect_that_no_ca_follows_is_not_ready() {
         check_one(
-            Seen::Redirect { to: "http://a.example:8080/".to_owned(), why: "no".to_owned() },
+            CheckResult::Redirect { to: "http://a.example:8080/".to_owned(), why: "no".to_owned() },
             "failed to perform self check GET request \
              'http://www.example.com/.well-known/acme-challenge/token': \
              redirect to http://a.example:8080/: no",
@@ -444,7 +454,7 @@ mod tests {
             "nobody has looked yet; from inside the cluster the answer is seen",
         );
         let missing = "wrong status code '404', expected '200'";
-        let no_look = Seen::NoLook { why: "it does not start".to_owned(), symptom: None };
+        let no_look = CheckResult::NoLook { why: "it does not start".to_owned(), symptom: None };
         for (inside, more) in [
             (inside(seen()), "from inside the cluster the answer is seen"),
             (inside(status(404)), "the same from inside the cluster"),
@@ -470,7 +480,7 @@ mod tests {
     #[test]
     fn the_beginning_of_the_right_answer_is_nobody_elses() {
         check_one(
-            Seen::Reply {
+            CheckResult::Reply {
                 status: 200,
                 body: "token.thumb".to_owned(),
                 truncated: true,
@@ -484,7 +494,7 @@ mod tests {
     fn white_space_beyond_128_bytes_is_too_much() {
         let body = format!("token.thumbprint{}", " ".repeat(112));
         check_one(
-            Seen::Reply { status: 200, body, truncated: true, is_declined: false },
+            CheckResult::Reply { status: 200, body, truncated: true, is_declined: false },
             "did not get expected response when querying endpoint: \
              got the right answer and more than 128 bytes in all",
         );
@@ -511,7 +521,7 @@ mod tests {
             )
         );
         assert_eq!(
-            note(Seen::Redirect { to: String::new(), why: String::new() }),
+            note(CheckResult::Redirect { to: String::new(), why: String::new() }),
             Some("cert-manager's self-check follows this redirect, a CA does not")
         );
     }

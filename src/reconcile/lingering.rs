@@ -20,14 +20,14 @@ const MIN_CACHE_SECONDS: u32 = 5;
 
 /// Period in which the CA may have looked up a record for another challenge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EarlierLook {
+pub struct EarlierLookup {
     /// Moment at which the other challenge was accepted, if known.
     pub accepted_at: Option<Timestamp>,
     /// Moment by which the CA had its answer; `None` while the CA may still look the record up, or if unknown.
     pub finished_at: Option<Timestamp>,
 }
 
-impl EarlierLook {
+impl EarlierLookup {
     /// Returns the last moment of the lookup before our own text was there.
     fn at_the_latest(&self, presented_at: Timestamp) -> Timestamp {
         let ours = presented_at.saturating_add(TIMESTAMP_PRECISION).unwrap_or(presented_at);
@@ -38,7 +38,7 @@ impl EarlierLook {
 
 /// Old answer that the CA's resolver may cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lingering {
+pub struct CachedRecord {
     /// Absolute name of the record.
     pub record: String,
     /// TTL of the record, in seconds.
@@ -47,12 +47,12 @@ pub struct Lingering {
     pub until: Timestamp,
 }
 
-impl Lingering {
+impl CachedRecord {
     /// Returns the cached answer that a text put up at `presented_at` waits for; `None` if no resolver may cache any.
     pub fn of(
         record: &str,
         ttl: u32,
-        looks: impl IntoIterator<Item = EarlierLook>,
+        looks: impl IntoIterator<Item = EarlierLookup>,
         presented_at: Timestamp,
     ) -> Option<Self> {
         let last = looks.into_iter().map(|look| look.at_the_latest(presented_at)).max()?;
@@ -86,11 +86,11 @@ mod tests {
     /// Until when a text waits that was put up at second 100, with a TTL of a minute.
     #[track_caller]
     fn check(looks: &[(Option<i64>, Option<i64>)], expected: Option<i64>) {
-        let looks = looks.iter().map(|(accepted, finished)| EarlierLook {
+        let looks = looks.iter().map(|(accepted, finished)| EarlierLookup {
             accepted_at: accepted.map(at),
             finished_at: finished.map(at),
         });
-        let lingering = Lingering::of("_acme-challenge.example.com.", 60, looks, at(100));
+        let lingering = CachedRecord::of("_acme-challenge.example.com.", 60, looks, at(100));
         assert_eq!(lingering.map(|lingering| lingering.until), expected.map(at));
     }
 
@@ -112,12 +112,13 @@ mod tests {
 
     #[test]
     fn a_ttl_of_nothing_is_kept_for_some_seconds() {
-        let look = EarlierLook { accepted_at: Some(at(80)), finished_at: Some(at(90)) };
+        let look = EarlierLookup { accepted_at: Some(at(80)), finished_at: Some(at(90)) };
         for ttl in [0, 1, 5] {
-            let kept = Lingering::of("_acme-challenge.example.com.", ttl, [look], at(100)).unwrap();
+            let kept =
+                CachedRecord::of("_acme-challenge.example.com.", ttl, [look], at(100)).unwrap();
             assert_eq!(kept.until, at(96), "{ttl}");
         }
-        let kept = Lingering::of("_acme-challenge.example.com.", 0, [look], at(100)).unwrap();
+        let kept = CachedRecord::of("_acme-challenge.example.com.", 0, [look], at(100)).unwrap();
         let reason = kept.reason(&challenge("example.com").dns01().build());
         assert!(reason.ends_with("for 5 s, although the record's TTL is 0"), "{reason}");
     }
@@ -125,7 +126,7 @@ mod tests {
     #[test]
     fn the_reason_says_what_is_waited_for_and_until_when() {
         let lingering =
-            Lingering::of("_acme-challenge.example.com.", 60, [EarlierLook::default()], at(9));
+            CachedRecord::of("_acme-challenge.example.com.", 60, [EarlierLookup::default()], at(9));
         assert_eq!(
             lingering.unwrap().reason(&challenge("example.com").dns01().build()),
             "Waiting until 2027-01-15T08:01:11Z before accepting DNS-01 challenge: the CA has asked for \

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::model::{Challenge, Time};
 
 /// Longest pause between two polls in the first minute, unless the CA names one.
-pub const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(2);
+pub const POLL_PAUSE_MAX: SignedDuration = SignedDuration::from_secs(2);
 /// Elapsed time up to which a Retry-After is followed to the second; later only one longer than our own pause counts.
 const RETRY_AFTER_EXACT_FOR: SignedDuration = SignedDuration::from_secs(10);
 /// Divisor of the elapsed time that gives the pause of a long poll.
@@ -40,7 +40,7 @@ impl Pace {
     /// Returns the first and the longest pause.
     fn bounds(self) -> (SignedDuration, SignedDuration) {
         let (first, longest) = match self {
-            Self::Eager => (50, LONGEST_PAUSE),
+            Self::Eager => (50, POLL_PAUSE_MAX),
             Self::Beside => (500, SignedDuration::from_secs(10)),
             Self::Patient => (5_000, SignedDuration::from_secs(10)),
             Self::Spare => (2_000, SignedDuration::from_secs(30)),
@@ -125,7 +125,7 @@ impl Polled {
 
 /// Returns a Retry-After worth storing for another process; `None` if our own pace is as slow.
 pub fn worth_keeping(retry_after: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
-    retry_after.filter(|at| at.duration_since(now) > LONGEST_PAUSE)
+    retry_after.filter(|at| at.duration_since(now) > POLL_PAUSE_MAX)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, ChallengeType, ObjectName, State, Time};
 
 /// Time after presentation in which a challenge is on its way, although the first self-checks have not seen the answer.
-pub(super) const FIRST_LOOKS: SignedDuration = SignedDuration::from_secs(2);
+pub(super) const FIRST_SELF_CHECKS: SignedDuration = SignedDuration::from_secs(2);
 
 /// Limits on how many challenges run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Default for Limits {
 /// Obstacle that a queued challenge waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Waits {
+pub enum Obstacle {
     /// A slot: all slots are taken.
     Slot {
         /// Number of slots.
@@ -46,7 +46,7 @@ pub enum Waits {
     Nothing,
 }
 
-impl Waits {
+impl Obstacle {
     /// Returns the sentence kept in `status.reason`, which does not change while the wait is the same.
     pub fn reason(&self, challenge: &Challenge) -> String {
         match self {
@@ -70,7 +70,7 @@ pub struct Queued<'a> {
     /// Place among the challenges that wait for the same thing, from 1.
     pub position: usize,
     /// Obstacle of the challenge.
-    pub waits: Waits,
+    pub waits: Obstacle,
 }
 
 /// Plan for the challenges that have yet to start.
@@ -116,7 +116,7 @@ fn plan_by<'a>(
         let holders = holders.entry(lock(challenge)).or_default();
         if let Some(holder) = holders.iter().rfind(|holder| !may_share(challenge, holder)) {
             locked += 1;
-            let waits = Waits::Lock { holder: holder.name() };
+            let waits = Obstacle::Lock { holder: holder.name() };
             plan.queue.push(Queued { challenge, position: locked, waits });
             continue;
         }
@@ -127,7 +127,7 @@ fn plan_by<'a>(
             continue;
         }
         slots += 1;
-        let waits = Waits::Slot { slots: limits.max_in_flight };
+        let waits = Obstacle::Slot { slots: limits.max_in_flight };
         plan.queue.push(Queued { challenge, position: slots, waits });
     }
     plan
@@ -166,9 +166,9 @@ impl Contention {
                 contention.queued_by_record.insert(queued.challenge.name());
             }
             match &queued.waits {
-                Waits::Slot { .. } => contention.slot = true,
-                Waits::Lock { holder } => drop(contention.holders.insert(holder.clone())),
-                Waits::Nothing => {}
+                Obstacle::Slot { .. } => contention.slot = true,
+                Obstacle::Lock { holder } => drop(contention.holders.insert(holder.clone())),
+                Obstacle::Nothing => {}
             }
         }
         contention
@@ -203,7 +203,7 @@ pub fn kept_back_from(challenge: &Challenge) -> Option<Timestamp> {
         return None;
     }
     let presented_at = status.presented_at.map(Time::timestamp);
-    presented_at.map_or(Some(Timestamp::MIN), |at| at.checked_add(FIRST_LOOKS).ok())
+    presented_at.map_or(Some(Timestamp::MIN), |at| at.checked_add(FIRST_SELF_CHECKS).ok())
 }
 
 type Lock<'a> = (&'a str, ChallengeType);
@@ -333,7 +333,7 @@ mod tests {
         let third = of_order("third", "another", update());
         let all = [first, second, third];
         let queue = plan(&all, Limits::default()).queue;
-        assert!(matches!(&queue[..], [Queued { waits: Waits::Lock { .. }, .. }]), "{queue:?}");
+        assert!(matches!(&queue[..], [Queued { waits: Obstacle::Lock { .. }, .. }]), "{queue:?}");
         assert!(Contention::of(&all, &queue).has_queued(&all[2].name()));
     }
 

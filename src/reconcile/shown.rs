@@ -3,9 +3,9 @@
 use aws_lc_rs::digest;
 
 use super::challenge::Readiness;
-use crate::model::cause::Sighting;
+use crate::model::cause::CheckFinding;
 use crate::model::names::ACME_TLS;
-use crate::model::observation::{Observation, Seen, Shown, Vantage};
+use crate::model::observation::{CheckResult, Observation, PresentedCertificate, Vantage};
 use crate::model::text::hex;
 use crate::model::{Answer, Identifier};
 
@@ -35,9 +35,11 @@ pub fn digest_of(answer: &Answer) -> String {
 
 fn fault(answer: &Answer, look: &Observation) -> Option<String> {
     let (protocol, certificate) = match &look.seen {
-        Seen::Handshake { protocol, certificate } => (protocol, certificate),
-        Seen::Nothing { why, .. } | Seen::NoLook { why, .. } => return Some(why.clone()),
-        Seen::Records { .. } | Seen::Redirect { .. } | Seen::Reply { .. } => {
+        CheckResult::Handshake { protocol, certificate } => (protocol, certificate),
+        CheckResult::Nothing { why, .. } | CheckResult::NoLook { why, .. } => {
+            return Some(why.clone());
+        }
+        CheckResult::Records { .. } | CheckResult::Redirect { .. } | CheckResult::Reply { .. } => {
             return Some("nobody has looked yet".to_owned());
         }
     };
@@ -52,19 +54,19 @@ fn fault(answer: &Answer, look: &Observation) -> Option<String> {
         .map(|why| format!("the server speaks acme-tls/1, but its certificate {why}"))
 }
 
-fn sighting(look: &Observation) -> Option<Sighting> {
+fn sighting(look: &Observation) -> Option<CheckFinding> {
     match &look.seen {
-        Seen::Nothing { symptom, .. } => symptom.map(Sighting::from),
-        Seen::Handshake { .. }
-        | Seen::NoLook { .. }
-        | Seen::Records { .. }
-        | Seen::Redirect { .. }
-        | Seen::Reply { .. } => None,
+        CheckResult::Nothing { symptom, .. } => symptom.map(CheckFinding::from),
+        CheckResult::Handshake { .. }
+        | CheckResult::NoLook { .. }
+        | CheckResult::Records { .. }
+        | CheckResult::Redirect { .. }
+        | CheckResult::Reply { .. } => None,
     }
 }
 
 /// Returns the fault for which the CA would reject a certificate.
-pub fn wrong(answer: &Answer, shown: &Shown) -> Option<String> {
+pub fn wrong(answer: &Answer, shown: &PresentedCertificate) -> Option<String> {
     if !shown.self_signed {
         return Some(format!("is not self-signed ({})", shown.subject));
     }
@@ -98,14 +100,18 @@ mod tests {
     use crate::model::observation::AcmeIdentifier;
 
     /// Judges a handshake for a name whose certificate differs from the right one in one way.
-    fn check(name: &str, change: impl FnOnce(&mut String, &mut Shown), expected: Option<&str>) {
+    fn check(
+        name: &str,
+        change: impl FnOnce(&mut String, &mut PresentedCertificate),
+        expected: Option<&str>,
+    ) {
         let answer = Answer {
             identifier: Identifier::parse(name).unwrap(),
             token: "token".to_owned(),
             key_authorization: "token.thumbprint".to_owned(),
         };
         let mut protocol = "acme-tls/1".to_owned();
-        let mut certificate = Shown {
+        let mut certificate = PresentedCertificate {
             subject: "CN=somebody".to_owned(),
             self_signed: true,
             names: vec![name.to_owned()],
@@ -117,7 +123,7 @@ mod tests {
             at: Timestamp::UNIX_EPOCH,
             url: format!("https://{name}/"),
             hops: Vec::new(),
-            seen: Seen::Handshake { protocol, certificate },
+            seen: CheckResult::Handshake { protocol, certificate },
         };
         match (judge(&answer, &[look]), expected) {
             (Readiness::Ready, None) => {}
@@ -148,11 +154,13 @@ mod tests {
             Some("has 2 names, and must have one"),
         );
         check(www, |_, c| c.acme_identifiers.clear(), Some("lacks the extension acmeIdentifier"));
-        let twice =
-            |_: &mut String, c: &mut Shown| c.acme_identifiers.extend(c.acme_identifiers.clone());
+        let twice = |_: &mut String, c: &mut PresentedCertificate| {
+            c.acme_identifiers.extend(c.acme_identifiers.clone())
+        };
         check(www, twice, Some("more than once"));
         check(www, |_, c| c.acme_identifiers[0].critical = false, Some("not critical"));
-        let other = |_: &mut String, c: &mut Shown| c.acme_identifiers[0].digest.clear();
+        let other =
+            |_: &mut String, c: &mut PresentedCertificate| c.acme_identifiers[0].digest.clear();
         check(www, other, Some("answers another challenge"));
     }
 

@@ -32,19 +32,19 @@ const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Time limits of one connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct ConnectionTimeouts {
     /// Longest wait for a request's header; also between two requests.
     pub header: Duration,
     /// Longest time in all; an answer under way is finished, for 5 s at most.
     pub connection: Duration,
 }
 
-impl Patience {
+impl ConnectionTimeouts {
     /// Limits for clients that ask once: a CA that validates, a browser, a load balancer's health check.
-    pub const SHORT: Self =
+    pub const ONE_REQUEST: Self =
         Self { header: Duration::from_secs(10), connection: Duration::from_mins(1) };
     /// Limits for clients that reuse their connection; most keep an idle connection for 90 s.
-    pub const LONG: Self =
+    pub const KEEP_ALIVE: Self =
         Self { header: Duration::from_mins(2), connection: Duration::from_mins(10) };
 }
 
@@ -82,8 +82,12 @@ pub async fn accept_all<F, Served>(
 }
 
 /// Serves HTTP/1 on one connection until the connection ends, its time is up, or the server stops.
-pub async fn http<S>(stream: S, router: Router, patience: Patience, stop: CancellationToken)
-where
+pub async fn http<S>(
+    stream: S,
+    router: Router,
+    patience: ConnectionTimeouts,
+    stop: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut protocol = http1::Builder::new();
@@ -107,8 +111,12 @@ where
 }
 
 /// Serves HTTP/2 on one connection until the connection ends, its time is up, or the server stops.
-pub async fn http2<S>(stream: S, router: Router, patience: Patience, stop: CancellationToken)
-where
+pub async fn http2<S>(
+    stream: S,
+    router: Router,
+    patience: ConnectionTimeouts,
+    stop: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut protocol = http2::Builder::new(TokioExecutor::new());
@@ -153,13 +161,13 @@ mod tests {
 
     use super::*;
 
-    const SOON: Duration = Duration::from_millis(50);
+    const SHORT_WAIT: Duration = Duration::from_millis(50);
     /// Far longer than any test takes.
     const NEVER: Duration = Duration::from_hours(1);
     const BEGUN: &[u8] = b"GET / HTTP/1.1\r\nHost:";
 
     /// Serves "hello" to everybody; the server ends with the test.
-    async fn start(most: usize, patience: Patience) -> (SocketAddr, CancellationToken) {
+    async fn start(most: usize, patience: ConnectionTimeouts) -> (SocketAddr, CancellationToken) {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let (address, stop) = (socket.local_addr().unwrap(), CancellationToken::new());
         let (router, stopped) = (Router::new().fallback(async || "hello"), stop.clone());
@@ -194,7 +202,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_does_not_come_is_not_waited_for() {
-        let (address, _stop) = start(9, Patience { header: SOON, connection: NEVER }).await;
+        let (address, _stop) =
+            start(9, ConnectionTimeouts { header: SHORT_WAIT, connection: NEVER }).await;
         is_cut_off(&mut begin(1, address).await).await;
         // Nor is one that does not even begin.
         is_cut_off(&mut TcpStream::connect(address).await.unwrap()).await;
@@ -202,13 +211,15 @@ mod tests {
 
     #[tokio::test]
     async fn no_connection_lasts_for_ever() {
-        let (address, _stop) = start(9, Patience { header: NEVER, connection: SOON }).await;
+        let (address, _stop) =
+            start(9, ConnectionTimeouts { header: NEVER, connection: SHORT_WAIT }).await;
         is_cut_off(&mut begin(1, address).await).await;
     }
 
     #[tokio::test]
     async fn the_oldest_makes_room_for_a_newcomer() {
-        let (address, _stop) = start(3, Patience { header: NEVER, connection: NEVER }).await;
+        let (address, _stop) =
+            start(3, ConnectionTimeouts { header: NEVER, connection: NEVER }).await;
         let mut first = begin(1, address).await;
         let mut second = begin(1, address).await;
         let _third = begin(1, address).await;
@@ -220,7 +231,8 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_has_most_places_makes_room() {
-        let (address, _stop) = start(3, Patience { header: NEVER, connection: NEVER }).await;
+        let (address, _stop) =
+            start(3, ConnectionTimeouts { header: NEVER, connection: NEVER }).await;
         let mut first = begin(1, address).await;
         let mut greedy = begin(2, address).await;
         let _greedy_again = begin(2, address).await;
@@ -233,7 +245,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_stops_lets_nobody_in_and_everybody_go() {
-        let (address, stop) = start(3, Patience { header: NEVER, connection: NEVER }).await;
+        let (address, stop) =
+            start(3, ConnectionTimeouts { header: NEVER, connection: NEVER }).await;
         let mut idle = TcpStream::connect(address).await.unwrap();
         idle.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         let mut first = [0; 15];

@@ -40,7 +40,7 @@ pub struct Proxied {
 
 /// Protocol that follows the header, if there is a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speech {
+pub enum Protocol {
     /// Anything that is not TLS.
     Plain,
     /// The beginning of a TLS handshake.
@@ -55,7 +55,7 @@ pub struct Opening {
     /// Statement of a proxy before everything else, if there is one.
     pub proxied: Option<Proxied>,
     /// Protocol that follows.
-    pub speech: Speech,
+    pub speech: Protocol,
 }
 
 /// PROXY header at the beginning of received bytes.
@@ -89,7 +89,7 @@ async fn begin(reader: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>) -> Op
         match header(bytes) {
             ProxyHeader::Absent => break None,
             ProxyHeader::Garbled => {
-                return Some(Opening { proxied: None, speech: Speech::Garbled });
+                return Some(Opening { proxied: None, speech: Protocol::Garbled });
             }
             ProxyHeader::Complete(length, proxied) => {
                 bytes.drain(..length);
@@ -101,7 +101,7 @@ async fn begin(reader: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>) -> Op
     while bytes.len() < TLS_RECORD.len() && TLS_RECORD.starts_with(bytes) {
         more(reader, bytes).await?;
     }
-    let speech = if bytes.starts_with(TLS_RECORD) { Speech::Tls } else { Speech::Plain };
+    let speech = if bytes.starts_with(TLS_RECORD) { Protocol::Tls } else { Protocol::Plain };
     Some(Opening { proxied, speech })
 }
 
@@ -218,7 +218,7 @@ mod tests {
     const UNKNOWN: &str = "unknown";
 
     /// Reads these bytes, whole and byte by byte, and compares what is said and what is left.
-    async fn check(bytes: &[u8], expected: Option<(Option<&str>, Speech)>, left: &[u8]) {
+    async fn check(bytes: &[u8], expected: Option<(Option<&str>, Protocol)>, left: &[u8]) {
         for size in [1, 7, bytes.len().max(1)] {
             let (mut from, mut to) = tokio::io::duplex(size);
             let sent = bytes.to_vec();
@@ -239,7 +239,7 @@ mod tests {
             assert_eq!(said, expected, "{bytes:?}");
             from.read_to_end(&mut read).await.unwrap();
             sender.await.unwrap();
-            if expected.is_some_and(|(_, speech)| speech != Speech::Garbled) {
+            if expected.is_some_and(|(_, speech)| speech != Protocol::Garbled) {
                 assert_eq!(read, left, "{bytes:?}");
             }
         }
@@ -247,12 +247,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_begins_without_a_header_is_left_as_it_came() {
-        check(REQUEST, Some((None, Speech::Plain)), REQUEST).await;
+        check(REQUEST, Some((None, Protocol::Plain)), REQUEST).await;
         // Another method of HTTP begins the same way, and so does an empty line.
         for request in [&b"PROPFIND / HTTP/1.1\r\n\r\n"[..], b"\r\n\r\nGET / HTTP/1.1\r\n\r\n"] {
-            check(request, Some((None, Speech::Plain)), request).await;
+            check(request, Some((None, Protocol::Plain)), request).await;
         }
-        check(HELLO, Some((None, Speech::Tls)), HELLO).await;
+        check(HELLO, Some((None, Protocol::Tls)), HELLO).await;
         for silence in [&b""[..], b"PROXY", b"\r\n\r\n\0", &[22]] {
             check(silence, None, b"").await;
         }
@@ -268,9 +268,9 @@ mod tests {
         ] {
             let header = format!("{line}\r\n");
             let whole = [header.as_bytes(), REQUEST].concat();
-            check(&whole, Some((Some(source.unwrap_or(UNKNOWN)), Speech::Plain)), REQUEST).await;
+            check(&whole, Some((Some(source.unwrap_or(UNKNOWN)), Protocol::Plain)), REQUEST).await;
             let whole = [header.as_bytes(), HELLO].concat();
-            check(&whole, Some((Some(source.unwrap_or(UNKNOWN)), Speech::Tls)), HELLO).await;
+            check(&whole, Some((Some(source.unwrap_or(UNKNOWN)), Protocol::Tls)), HELLO).await;
             // The proxy hangs up after its header.
             check(header.as_bytes(), None, b"").await;
         }
@@ -282,7 +282,7 @@ mod tests {
             "PROXY \r\n",
             &format!("PROXY UNKNOWN {}", "x".repeat(200)),
         ] {
-            check(garbled.as_bytes(), Some((None, Speech::Garbled)), b"").await;
+            check(garbled.as_bytes(), Some((None, Protocol::Garbled)), b"").await;
         }
     }
 
@@ -305,9 +305,9 @@ mod tests {
             (two(0x21, 0x00, &tlvs), None),
         ] {
             let whole = [&header[..], REQUEST].concat();
-            check(&whole, Some((Some(source.unwrap_or(UNKNOWN)), Speech::Plain)), REQUEST).await;
+            check(&whole, Some((Some(source.unwrap_or(UNKNOWN)), Protocol::Plain)), REQUEST).await;
             let whole = [&header[..], HELLO].concat();
-            check(&whole, Some((Some(source.unwrap_or(UNKNOWN)), Speech::Tls)), HELLO).await;
+            check(&whole, Some((Some(source.unwrap_or(UNKNOWN)), Protocol::Tls)), HELLO).await;
             for cut in [5, 12, 15, header.len() - 1] {
                 check(&header[..cut], None, b"").await;
             }
@@ -318,7 +318,7 @@ mod tests {
             two(0x21, 0x11, &FOUR[..11]),
             two(0x21, 0x21, FOUR),
         ] {
-            check(&garbled, Some((None, Speech::Garbled)), b"").await;
+            check(&garbled, Some((None, Protocol::Garbled)), b"").await;
         }
     }
 }

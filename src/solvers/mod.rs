@@ -128,10 +128,10 @@ impl SolveError {
 
 /// Several solvers that all answer, such as a listener and a webroot.
 #[derive(Clone, Debug)]
-pub struct Together(pub Vec<Arc<dyn Solver>>);
+pub struct SolverGroup(pub Vec<Arc<dyn Solver>>);
 
 #[async_trait]
-impl Solver for Together {
+impl Solver for SolverGroup {
     async fn present(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError> {
         for solver in &self.0 {
             solver.present(challenge, answer).await?;
@@ -218,7 +218,7 @@ mod tests {
     #[tokio::test]
     async fn both_together_keep_the_contract() {
         let root = TempDir::new().unwrap();
-        check(&Together(vec![Arc::new(listener().await), Arc::new(Webroot::new(root.path()))]))
+        check(&SolverGroup(vec![Arc::new(listener().await), Arc::new(Webroot::new(root.path()))]))
             .await;
     }
 
@@ -245,10 +245,10 @@ mod tests {
     async fn one_that_fails_does_not_keep_the_answer_up_elsewhere() {
         let one = answer("one");
         let listener = Arc::new(listener().await);
-        let together = Together(vec![listener.clone(), Arc::new(Broken)]);
+        let together = SolverGroup(vec![listener.clone(), Arc::new(Broken)]);
         assert!(together.present(&challenge(), &one).await.is_err());
         assert!(listener.stands(&challenge(), &one) && !together.stands(&challenge(), &one));
-        let together = Together(vec![Arc::new(Broken), listener.clone()]);
+        let together = SolverGroup(vec![Arc::new(Broken), listener.clone()]);
         assert_eq!(
             together.clean_up(&challenge(), &one).await.unwrap_err().to_string(),
             "clean up: broken"

@@ -42,13 +42,13 @@ pub async fn emit_all(
     if notices.is_empty() {
         return Ok(());
     }
-    let told = match store.told() {
+    let told = match store.event_cache() {
         Some(_) => Vec::new(),
         None => list_events(store, about).await?,
     };
     let written = notices.iter().zip(now.as_nanosecond()..).map(|(notice, nanosecond)| {
         let writer = Writer { store, about, notice: *notice, now };
-        let before = match store.told() {
+        let before = match store.event_cache() {
             Some(told) => told.before(about, *notice),
             None => writer.same_of(&told).cloned(),
         };
@@ -82,7 +82,7 @@ impl Writer<'_> {
             };
             match written {
                 Ok(event) => {
-                    if let Some(told) = store.told() {
+                    if let Some(told) = store.event_cache() {
                         told.remember(self.about, self.notice, &event);
                     }
                     return Ok(());
@@ -91,7 +91,7 @@ impl Writer<'_> {
                 Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
-            before = if let Some(told) = store.told() {
+            before = if let Some(told) = store.event_cache() {
                 told.forget(self.about, self.notice);
                 None
             } else {

@@ -3,7 +3,7 @@
 use uuid::Builder;
 
 use super::error::StoreError;
-use crate::surroundings::Surroundings;
+use crate::surroundings::Environment;
 
 /// Characters of generated names: no vowels and nothing that looks alike, so that no words come out.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -13,12 +13,12 @@ const SUFFIX_CHARS: usize = 5;
 const MAX_PREFIX_CHARS: usize = 63 - SUFFIX_CHARS;
 
 /// Draws a UID: a version 4 UUID (RFC 9562 §5.4).
-pub(super) fn uid(from: &Surroundings) -> Result<String, StoreError> {
+pub(super) fn uid(from: &Environment) -> Result<String, StoreError> {
     Ok(Builder::from_random_bytes(draw(from)?).into_uuid().to_string())
 }
 
 /// Makes a name from a `generateName`.
-pub(super) fn name(prefix: &str, from: &Surroundings) -> Result<String, StoreError> {
+pub(super) fn name(prefix: &str, from: &Environment) -> Result<String, StoreError> {
     let mut number = u64::from_be_bytes(draw(from)?);
     let mut name: String = prefix.chars().take(MAX_PREFIX_CHARS).collect();
     for _ in 0..SUFFIX_CHARS {
@@ -52,7 +52,7 @@ pub(super) fn without_draws(text: &str, prefix: &str) -> String {
     stable
 }
 
-fn draw<const N: usize>(from: &Surroundings) -> Result<[u8; N], StoreError> {
+fn draw<const N: usize>(from: &Environment) -> Result<[u8; N], StoreError> {
     from.draw().map_err(|_| StoreError::Unusable {
         place: "this machine".into(),
         why: "its random number generator failed".into(),
@@ -64,11 +64,11 @@ mod tests {
     use super::*;
 
     fn uid() -> Result<String, StoreError> {
-        super::uid(&Surroundings::default())
+        super::uid(&Environment::default())
     }
 
     fn name(prefix: &str) -> Result<String, StoreError> {
-        super::name(prefix, &Surroundings::default())
+        super::name(prefix, &Environment::default())
     }
 
     #[test]

@@ -14,10 +14,10 @@ use tokio::sync::watch;
 
 use super::error::StoreError;
 use super::rules::Transaction;
-use super::watch::{Journal, KEPT, Lines, Logged, changes};
+use super::watch::{JOURNAL_LENGTH, Journal, JournalEntry, Lines, changes};
 use super::{Change, Part, Scope, Store, rules};
 use crate::model::{Key, Kind, ObjectName, Record};
-use crate::surroundings::Surroundings;
+use crate::surroundings::Environment;
 
 /// A store that lives as long as the process.
 pub struct MemoryStore {
@@ -33,7 +33,7 @@ impl MemoryStore {
 
     /// Sets another clock and another source of random values than this machine's.
     #[must_use]
-    pub fn within(self, surroundings: Surroundings) -> Self {
+    pub fn within(self, surroundings: Environment) -> Self {
         self.room.contents().surroundings = surroundings;
         self
     }
@@ -148,13 +148,13 @@ impl Journal for Room {
 
 #[derive(Default)]
 struct Contents {
-    surroundings: Surroundings,
+    surroundings: Environment,
     revision: i64,
     objects: BTreeMap<Key, Record>,
     /// Keys of the objects, by UID.
     uids: HashMap<String, Key>,
     /// Changes by their revision.
-    journal: VecDeque<(i64, Arc<Logged>)>,
+    journal: VecDeque<(i64, Arc<JournalEntry>)>,
 }
 
 impl Contents {
@@ -173,15 +173,15 @@ impl Contents {
     }
 
     fn log(&mut self, record: &Record, revision: i64, gone: bool) {
-        self.journal.push_back((revision, Arc::new(Logged { record: record.clone(), gone })));
-        if self.journal.front().is_some_and(|line| line.0 <= revision - KEPT) {
+        self.journal.push_back((revision, Arc::new(JournalEntry { record: record.clone(), gone })));
+        if self.journal.front().is_some_and(|line| line.0 <= revision - JOURNAL_LENGTH) {
             self.journal.pop_front();
         }
     }
 }
 
 impl Transaction for Contents {
-    fn surroundings(&self) -> &Surroundings {
+    fn surroundings(&self) -> &Environment {
         &self.surroundings
     }
 

@@ -219,7 +219,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     }
 
     /// Cache of the Events that were written through this store lately; `None` if their lookup costs no request.
-    fn told(&self) -> Option<&EventCache> {
+    fn event_cache(&self) -> Option<&EventCache> {
         None
     }
 }

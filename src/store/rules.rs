@@ -9,7 +9,7 @@ use super::{Part, ids};
 use crate::model::common::Time;
 use crate::model::memory::is_ours;
 use crate::model::{Key, Kind, Metadata, Record};
-use crate::surroundings::Surroundings;
+use crate::surroundings::Environment;
 
 /// Most draws of another name when a generated name is taken.
 const NAME_DRAWS: usize = 8;
@@ -23,7 +23,7 @@ const EVENTS_AT_ONCE: u32 = 16;
 /// All objects of a store, within one transaction: either all of its changes are kept, or none.
 pub(crate) trait Transaction {
     /// Source of the random values for UIDs and the ends of generated names.
-    fn surroundings(&self) -> &Surroundings;
+    fn surroundings(&self) -> &Environment;
     /// Reads one object.
     fn read(&self, key: &Key) -> Result<Option<Record>, StoreError>;
     /// Raises the revision and returns it.

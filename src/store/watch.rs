@@ -14,12 +14,12 @@ use super::{Change, Scope};
 use crate::model::{Key, Kind, Record};
 
 /// Changes that a journal keeps; a watcher further behind gets everything anew.
-pub(super) const KEPT: i64 = 2_000;
+pub(super) const JOURNAL_LENGTH: i64 = 2_000;
 /// Pause of a watcher after a failure of the store.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// One line of a journal.
-pub(super) struct Logged {
+pub(super) struct JournalEntry {
     /// The object, or its last state.
     pub record: Record,
     /// Whether the object is gone.
@@ -27,7 +27,7 @@ pub(super) struct Logged {
 }
 
 /// Lines of a journal, oldest first; watchers share them.
-pub(super) type Lines = Vec<Arc<Logged>>;
+pub(super) type Lines = Vec<Arc<JournalEntry>>;
 
 /// Source of a watcher's changes.
 pub(super) trait Journal: Send + Sync + 'static {
@@ -86,8 +86,8 @@ struct JournalWatcher<J> {
 /// Change to send next. Lines stay shared until then: a watcher that is far behind has thousands of them.
 enum Untold {
     All(Vec<Record>),
-    Applied(Arc<Logged>),
-    Deleted(Arc<Logged>),
+    Applied(Arc<JournalEntry>),
+    Deleted(Arc<JournalEntry>),
 }
 
 impl Untold {
@@ -141,8 +141,8 @@ impl<J: Journal> JournalWatcher<J> {
         Ok(())
     }
 
-    fn take(&mut self, line: Arc<Logged>) {
-        let Logged { record, gone } = &*line;
+    fn take(&mut self, line: Arc<JournalEntry>) {
+        let JournalEntry { record, gone } = &*line;
         let fits = self.scope.fits(record);
         let is_there = fits && !gone;
         let was_told = if is_there && self.scope.can_be_left() {

@@ -17,7 +17,7 @@ pub(super) fn word(part: Part) -> &'static str {
 }
 
 /// Logs a write that has changed an object since the revision `before`, if given.
-pub(super) fn told(
+pub(super) fn log_write(
     change: &'static str,
     before: &str,
     written: Result<Record, StoreError>,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use jiff::Timestamp;
-use kubectl_acme::http::exchange::{Carrier, Reply, Unanswered};
+use kubectl_acme::http::exchange::{Reply, Transport, Unanswered};
 use reqwest::RequestBuilder;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UdpSocket};
@@ -28,7 +28,7 @@ pub(crate) struct SaidByCa {
 }
 
 #[async_trait]
-impl Carrier for SaidByCa {
+impl Transport for SaidByCa {
     async fn carry(&self, request: RequestBuilder, limit: usize) -> Result<Reply, Unanswered> {
         let url = request.build()?.url().clone();
         let words = self.words.lock().unwrap().clone();

@@ -1,8 +1,8 @@
 //! The order budget as a process keeps it: the ledger in the store, and what it knows beyond that.
 
 use jiff::SignedDuration;
-use kubectl_acme::model::order_budget::{Allowance, Budget, Past};
-use kubectl_acme::model::order_ledger::{Became, Entry};
+use kubectl_acme::model::order_budget::{Allowance, Budget, PastRequest};
+use kubectl_acme::model::order_ledger::{Entry, RequestOutcome};
 
 use super::objects::ACCOUNT;
 use super::state::{ASKS, Ask, Fate, Known, Process, State, moment};
@@ -25,15 +25,15 @@ pub(crate) fn ledger(process: &Process) -> [Option<Ask>; ASKS] {
 }
 
 /// Remembers what became of the last newOrder.
-pub(crate) fn note(process: &mut Process, became: Became) {
+pub(crate) fn note(process: &mut Process, became: RequestOutcome) {
     if let Some(known) = process.known.iter_mut().flatten().last() {
         known.ask.became = Fate::of(became);
     }
 }
 
-fn past(process: &Process, now: u8) -> Vec<Past> {
+fn past(process: &Process, now: u8) -> Vec<PastRequest> {
     let known = process.known.iter().flatten().zip(1..);
-    let past = known.map(|(known, number)| Past {
+    let past = known.map(|(known, number)| PastRequest {
         entry: Entry {
             number,
             at: moment(known.ask.at),
@@ -80,14 +80,14 @@ pub(crate) fn ask(
                 let index = usize::try_from(number).unwrap() - 1;
                 let known = ours.known[index].as_mut().unwrap();
                 let was_ours = known.is_ours;
-                known.ask.became = Fate::of(Became::Asked);
+                known.ask.became = Fate::of(RequestOutcome::Asked);
                 (known.since, known.is_ours) = (state.now, true);
                 if !was_ours && !forgets {
                     known.ask.at = state.now;
                     asked.store.ledger = ledger(ours);
                 }
             } else {
-                let ask = Ask { at: state.now, became: Fate::of(Became::Asked) };
+                let ask = Ask { at: state.now, became: Fate::of(RequestOutcome::Asked) };
                 let free = ours.known.iter().position(Option::is_none);
                 let free = free.expect("there is room for every newOrder");
                 ours.known[free] = Some(Known { ask, since: state.now, is_ours: true });

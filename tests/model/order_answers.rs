@@ -1,7 +1,7 @@
 //! What the CA is asked for an order, and what it answers: the truth, or one of the ways in which it may go wrong.
 
 use kubectl_acme::model::Order;
-use kubectl_acme::model::order_ledger::Became;
+use kubectl_acme::model::order_ledger::RequestOutcome;
 use kubectl_acme::reconcile::order::{Action, OrderRequest, Outcome};
 use kubectl_acme::reconcile::{Refusal, Wake};
 
@@ -90,7 +90,7 @@ impl World {
             branches.push(Branch { what: "killed before newOrder", result, writes: vec![] });
         }
         let good = made(asked).map(|(mut made, number)| {
-            budget::note(made.process(process), Became::Made);
+            budget::note(made.process(process), RequestOutcome::Made);
             made.process(process).unwritten = Some(number);
             (made, number)
         });
@@ -132,7 +132,7 @@ impl World {
         let (outcome, after) = self.bad_outcome(asked, process, OrderRequest::Create, bad);
         let mut after = after;
         if bad == Bad::Later {
-            budget::note(after.process(process), Became::NotMade);
+            budget::note(after.process(process), RequestOutcome::NotMade);
         }
         let writes = self.kept(&mut after, process, view, order, outcome);
         Branch { what: bad.word(), result: Ok(after), writes }

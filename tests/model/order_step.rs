@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use kubectl_acme::model::memory::Holder;
-use kubectl_acme::model::order_ledger::Became;
+use kubectl_acme::model::order_ledger::RequestOutcome;
 use kubectl_acme::model::{Challenge, Order, OrderStatus, State as Word};
 use kubectl_acme::reconcile::Wake;
 use kubectl_acme::reconcile::order::required::Required;
@@ -22,7 +22,7 @@ use super::world::{Step, World};
 /// What was recorded of an outcome, as writes.
 pub(crate) struct OrderWrites {
     pub(crate) writes: Vec<Write>,
-    became: Option<Became>,
+    became: Option<RequestOutcome>,
     polled: bool,
     forgets: bool,
 }
@@ -145,7 +145,9 @@ impl World {
         let (now, ours) = (after.now, after.process(process));
         let mut writes = Vec::new();
         match recorded.became {
-            Some(bad @ (Became::Refused | Became::Failed | Became::Dropped)) => {
+            Some(
+                bad @ (RequestOutcome::Refused | RequestOutcome::Failed | RequestOutcome::Dropped),
+            ) => {
                 budget::note(ours, bad);
                 writes.push(Write::Ledger);
             }
@@ -222,16 +224,16 @@ impl World {
 }
 
 /// What became of a newOrder by what is recorded now, as the controller tells it.
-fn became(order: &Order, is_dropped: bool, now: &OrderStatus) -> Option<Became> {
+fn became(order: &Order, is_dropped: bool, now: &OrderStatus) -> Option<RequestOutcome> {
     if is_dropped {
-        return Some(Became::Dropped);
+        return Some(RequestOutcome::Dropped);
     }
     let has_failed = now.state.is_some_and(Word::is_failure);
     match (order.status.url.is_empty(), now.url.is_empty()) {
-        (true, _) => has_failed.then_some(Became::Refused),
-        (false, true) => Some(Became::LostToAnother),
-        (false, false) if has_failed => Some(Became::Failed),
-        (false, false) => (!now.certificate.is_empty()).then_some(Became::Issued),
+        (true, _) => has_failed.then_some(RequestOutcome::Refused),
+        (false, true) => Some(RequestOutcome::LostToAnother),
+        (false, false) if has_failed => Some(RequestOutcome::Failed),
+        (false, false) => (!now.certificate.is_empty()).then_some(RequestOutcome::Issued),
     }
 }
 

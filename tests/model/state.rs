@@ -1,7 +1,7 @@
 //! Where everything stands: the store, the CA, the answers, two processes, and what may still go wrong.
 
 use jiff::{SignedDuration, Timestamp};
-use kubectl_acme::model::order_ledger::Became;
+use kubectl_acme::model::order_ledger::RequestOutcome;
 
 use super::shelf::Id;
 
@@ -43,23 +43,23 @@ pub(crate) struct Ask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Fate(u8);
 
-const FATES: [Became; 8] = [
-    Became::Asked,
-    Became::NotMade,
-    Became::Made,
-    Became::Refused,
-    Became::Failed,
-    Became::LostToAnother,
-    Became::Dropped,
-    Became::Issued,
+const FATES: [RequestOutcome; 8] = [
+    RequestOutcome::Asked,
+    RequestOutcome::NotMade,
+    RequestOutcome::Made,
+    RequestOutcome::Refused,
+    RequestOutcome::Failed,
+    RequestOutcome::LostToAnother,
+    RequestOutcome::Dropped,
+    RequestOutcome::Issued,
 ];
 
 impl Fate {
-    pub(crate) fn of(became: Became) -> Self {
+    pub(crate) fn of(became: RequestOutcome) -> Self {
         Self(FATES.iter().position(|fate| *fate == became).unwrap().try_into().unwrap())
     }
 
-    pub(crate) fn became(self) -> Became {
+    pub(crate) fn became(self) -> RequestOutcome {
         FATES[usize::from(self.0)]
     }
 }

@@ -11,7 +11,9 @@ use jiff::SignedDuration;
 use kubectl_acme::ca::Look;
 use kubectl_acme::dns::LookupError;
 use kubectl_acme::fetch::outcome::{Fetched, Hop, HttpReply};
-use kubectl_acme::model::observation::{self, NameServer, Observation, Said, Seen, Vantage};
+use kubectl_acme::model::observation::{
+    self, CheckResult, NameServer, NameServerAnswer, Observation, Vantage,
+};
 use kubectl_acme::model::{Answer, Challenge, Key, Kind};
 use kubectl_acme::probes::Probe;
 use kubectl_acme::solvers::{SolveError, Solver};
@@ -221,7 +223,7 @@ pub(crate) struct SimProbe(pub(crate) Arc<Life>);
 
 #[async_trait]
 impl Probe for SimProbe {
-    async fn look(&self, challenge: &Challenge, answer: &Answer) -> Vec<Observation> {
+    async fn probe(&self, challenge: &Challenge, answer: &Answer) -> Vec<Observation> {
         self.0.step().await;
         let world = &self.0.world;
         world.latency().await;
@@ -242,18 +244,28 @@ impl Probe for SimProbe {
                         address: Some(SocketAddr::from((Ipv4Addr::new(192, 0, 2, 53), 53))),
                         ttl: (!texts.is_empty())
                             .then_some(u32::try_from(world.setting.ttl).unwrap()),
-                        said: if texts.is_empty() { Said::NoName } else { Said::Texts(texts) },
+                        said: if texts.is_empty() {
+                            NameServerAnswer::NoName
+                        } else {
+                            NameServerAnswer::Texts(texts)
+                        },
                     }
                 });
             let (name, zone) = (at.clone(), "example.com.".to_owned());
-            (format!("dns:{at}?type=TXT"), Seen::Records { name, zone, servers: servers.collect() })
+            (
+                format!("dns:{at}?type=TXT"),
+                CheckResult::Records { name, zone, servers: servers.collect() },
+            )
         } else if is_there {
             let body = answer.key_authorization.clone();
-            (at.clone(), Seen::Reply { status: 200, body, truncated: false, is_declined: false })
+            (
+                at.clone(),
+                CheckResult::Reply { status: 200, body, truncated: false, is_declined: false },
+            )
         } else {
             (
                 at.clone(),
-                Seen::Reply {
+                CheckResult::Reply {
                     status: 404,
                     body: "not here".to_owned(),
                     truncated: false,
@@ -262,7 +274,8 @@ impl Probe for SimProbe {
             )
         };
         let address = Some(SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 80)));
-        let status = matches!(seen, Seen::Reply { .. }).then_some(if is_there { 200 } else { 404 });
+        let status =
+            matches!(seen, CheckResult::Reply { .. }).then_some(if is_there { 200 } else { 404 });
         let hops = vec![observation::Hop { url: url.clone(), address, status }];
         self.0.step().await;
         vec![Observation { vantage: Vantage::ThisMachine, at: moment, url, hops, seen }]

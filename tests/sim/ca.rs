@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 use jiff::{SignedDuration, Timestamp};
-use kubectl_acme::http::exchange::{Carrier, Reply, Unanswered};
+use kubectl_acme::http::exchange::{Reply, Transport, Unanswered};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -36,7 +36,7 @@ enum Heard {
 }
 
 #[async_trait]
-impl Carrier for SimCarrier {
+impl Transport for SimCarrier {
     async fn carry(&self, request: RequestBuilder, _: usize) -> Result<Reply, Unanswered> {
         let request = request.build()?;
         let url = request.url().clone();

@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 use http::StatusCode;
 use http::header::DATE;
 use jiff::Timestamp;
-use kubectl_acme::store::cluster::lease::{NAME, NAMESPACE};
+use kubectl_acme::store::cluster::lease::{LEASE_NAME, LEASE_NAMESPACE};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -47,10 +47,10 @@ impl LeaseServer {
 
 /// The server as one process reaches it.
 pub(crate) fn router(life: &Arc<Life>) -> Router {
-    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases");
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{LEASE_NAMESPACE}/leases");
     Router::new()
         .route(&path, post(write))
-        .route(&format!("{path}/{NAME}"), get(read).put(write))
+        .route(&format!("{path}/{LEASE_NAME}"), get(read).put(write))
         .with_state(Arc::clone(life))
 }
 
@@ -121,7 +121,7 @@ async fn answered(life: &Arc<Life>, (status, body): (StatusCode, String)) -> Res
 }
 
 fn refusal(code: StatusCode) -> (StatusCode, String) {
-    (code, json!({"code": code.as_u16(), "details": {"name": NAME}}).to_string())
+    (code, json!({"code": code.as_u16(), "details": {"name": LEASE_NAME}}).to_string())
 }
 
 /// Somebody writes another name into the Lease when the plan says so.

@@ -9,10 +9,10 @@ use kubectl_acme::engine::{Engine, ProcessMemory, Rules, World as Outside, accou
 use kubectl_acme::model::order_budget::Allowance;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::store::Store;
-use kubectl_acme::store::cluster::lease::{ClusterLease, NAMESPACE};
+use kubectl_acme::store::cluster::lease::{ClusterLease, LEASE_NAMESPACE};
 use kubectl_acme::store::lease::Role;
 use kubectl_acme::store::mirror::Mirror;
-use kubectl_acme::surroundings::{Now, Surroundings};
+use kubectl_acme::surroundings::{Environment, Now};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -54,8 +54,8 @@ async fn live(life: Arc<Life>) {
     let keys = Lots::of(life.world.setting.seed, &format!("keys {}", life.number));
     let keys: Arc<dyn KeyMaker> = Arc::new(SeededKeys(keys));
     let client = kube::Client::new(lease::router(&life), "default");
-    let surroundings = Surroundings { now: now_of(&life), ..Surroundings::default() };
-    let lease = ClusterLease::at(client, "https://api.example", NAMESPACE).unwrap();
+    let surroundings = Environment { now: now_of(&life), ..Environment::default() };
+    let lease = ClusterLease::at(client, "https://api.example", LEASE_NAMESPACE).unwrap();
     let lease = lease.within(surroundings);
     life.identity.set(lease.identity().to_owned()).ok();
     loop {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kubectl_acme::ca::without_socket::CalledCa;
 use kubectl_acme::ca::{Config, OptionalEndpoint, Profile};
-use kubectl_acme::surroundings::Surroundings;
+use kubectl_acme::surroundings::Environment;
 use tokio::time::{sleep, timeout};
 
 use super::answers::CaLook;
@@ -54,7 +54,7 @@ async fn within(setting: Setting, faults: Vec<Fault>) -> Outcome {
     let drawn = Lots::of(setting.seed, "issuer");
     let of_requests = drawn.clone();
     let of_ca = Arc::downgrade(&world);
-    let surroundings = Surroundings {
+    let surroundings = Environment {
         now: Arc::new(move || of_ca.upgrade().unwrap().now()),
         draw: Arc::new(move |octets| {
             drawn.with(|lots| lots.fill(octets));

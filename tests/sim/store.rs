@@ -235,7 +235,7 @@ impl Store for SimStore {
         self.world().setting.cluster
     }
 
-    fn told(&self) -> Option<&EventCache> {
+    fn event_cache(&self) -> Option<&EventCache> {
         self.world().setting.cluster.then_some(&self.told)
     }
 }

@@ -12,7 +12,7 @@ use kubectl_acme::ca::without_socket::CalledCa;
 use kubectl_acme::model::{Key, Kind, Record};
 use kubectl_acme::store::memory::MemoryStore;
 use kubectl_acme::store::{Scope, Store as _};
-use kubectl_acme::surroundings::Surroundings;
+use kubectl_acme::surroundings::Environment;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
@@ -63,7 +63,7 @@ impl World {
         let start = Instant::now();
         let seed = setting.seed;
         let drawn = Lots::of(seed, "store");
-        let surroundings = Surroundings {
+        let surroundings = Environment {
             now: Arc::new(move || epoch + start.elapsed()),
             draw: Arc::new(move |octets| {
                 drawn.with(|lots| lots.fill(octets));

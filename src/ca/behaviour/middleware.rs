@@ -21,13 +21,13 @@ const MAX_REQUEST_BYTES: usize = 1 << 20;
 
 /// CA and its behaviours.
 #[derive(Clone)]
-pub(in crate::ca) struct Stage {
+pub(in crate::ca) struct BehaviourLayer {
     pub(in crate::ca) ca: Arc<Ca>,
     pub(in crate::ca) behaviours: Arc<Behaviours>,
 }
 
 /// Adds the layer before the handlers, where behaviours change the CA's memory or answer in place of the CA.
-pub(in crate::ca) fn inside(routes: Router<Arc<Ca>>, stage: &Stage) -> Router<Arc<Ca>> {
+pub(in crate::ca) fn inside(routes: Router<Arc<Ca>>, stage: &BehaviourLayer) -> Router<Arc<Ca>> {
     if stage.behaviours.active.is_empty() {
         return routes;
     }
@@ -35,7 +35,7 @@ pub(in crate::ca) fn inside(routes: Router<Arc<Ca>>, stage: &Stage) -> Router<Ar
 }
 
 /// Adds the outer layer, where behaviours change answers that already have the headers of all answers.
-pub(in crate::ca) fn outside(routes: Router<Arc<Ca>>, stage: &Stage) -> Router<Arc<Ca>> {
+pub(in crate::ca) fn outside(routes: Router<Arc<Ca>>, stage: &BehaviourLayer) -> Router<Arc<Ca>> {
     if stage.behaviours.active.is_empty() {
         return routes;
     }
@@ -43,7 +43,7 @@ pub(in crate::ca) fn outside(routes: Router<Arc<Ca>>, stage: &Stage) -> Router<A
 }
 
 async fn before(
-    State(Stage { ca, behaviours }): State<Stage>,
+    State(BehaviourLayer { ca, behaviours }): State<BehaviourLayer>,
     Extension(asked): Extension<Arc<ObservedRequest>>,
     request: Request,
     next: Next,
@@ -77,7 +77,7 @@ async fn before(
 }
 
 async fn around(
-    State(Stage { ca, behaviours }): State<Stage>,
+    State(BehaviourLayer { ca, behaviours }): State<BehaviourLayer>,
     request: Request,
     next: Next,
 ) -> Response {

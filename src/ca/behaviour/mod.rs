@@ -31,7 +31,7 @@ pub struct RequestedBehaviour {
 
 /// Error of a behaviour that cannot be requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unknown {
+pub enum BehaviourError {
     /// No behaviour has this name.
     #[error("no behaviour is called {0:?}")]
     Name(String),
@@ -60,19 +60,22 @@ impl RequestedBehaviour {
     ///
     /// # Errors
     /// Fails when no behaviour has that name, or the behaviour does not take such a value.
-    pub fn parse(text: &str) -> Result<Self, Unknown> {
+    pub fn parse(text: &str) -> Result<Self, BehaviourError> {
         let (name, given) = match text.split_once('=') {
             Some((name, given)) => (name, Some(given)),
             None => (text, None),
         };
         let behaviour = kit().find(|behaviour| behaviour.name == name);
-        let behaviour = behaviour.ok_or_else(|| Unknown::Name(name.to_owned()))?;
+        let behaviour = behaviour.ok_or_else(|| BehaviourError::Name(name.to_owned()))?;
         let value = match (behaviour.value.default_value(), given) {
             (default, None) => default.unwrap_or_default(),
             (None, Some(given)) => {
-                return Err(Unknown::NoValue { name: behaviour.name, given: given.to_owned() });
+                return Err(BehaviourError::NoValue {
+                    name: behaviour.name,
+                    given: given.to_owned(),
+                });
             }
-            (Some(_), Some(given)) => given.parse().map_err(|_| Unknown::Value {
+            (Some(_), Some(given)) => given.parse().map_err(|_| BehaviourError::Value {
                 name: behaviour.name,
                 takes: behaviour.value.word(),
                 given: given.to_owned(),

@@ -20,7 +20,7 @@ use super::sending::Sending;
 use super::wire::ConnectionBehaviour;
 
 /// Every signed request that a client needs for a certificate.
-pub(super) const SIGNED: &[&str] =
+pub(super) const SIGNED_RESOURCES: &[&str] =
     &["newAccount", "newOrder", "order", "authorization", "challenge", "finalize", "certificate"];
 
 /// Parts of a request that behaviours examine.

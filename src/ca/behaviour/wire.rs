@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::serve::{self, Patience};
+use crate::serve::{self, ConnectionTimeouts};
 
 /// Life of a connection after its GOAWAY; requests under way are not answered any more.
 const GOAWAY_TIMEOUT: Duration = Duration::from_millis(300);
@@ -60,12 +60,12 @@ impl ConnectionBehaviour {
         let agreed_on_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
         match self {
             Self::GoAway(most) => serve_and_leave(stream, router, most, stop).await,
-            Self::Http2 => serve::http2(stream, router, Patience::LONG, stop).await,
+            Self::Http2 => serve::http2(stream, router, ConnectionTimeouts::KEEP_ALIVE, stop).await,
             Self::Negotiated if agreed_on_http2 => {
-                serve::http2(stream, router, Patience::LONG, stop).await;
+                serve::http2(stream, router, ConnectionTimeouts::KEEP_ALIVE, stop).await;
             }
             Self::Negotiated | Self::Http1 => {
-                serve::http(stream, router, Patience::LONG, stop).await;
+                serve::http(stream, router, ConnectionTimeouts::KEEP_ALIVE, stop).await;
             }
         }
     }

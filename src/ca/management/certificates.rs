@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
-use super::body::{Refused, bad_request, member, object, text};
+use super::body::{BadRequest, bad_request, member, object, text};
 use crate::ca::context::Ca;
 use crate::ca::issuance::Chain;
 use crate::ca::reply::answer;
@@ -82,7 +82,10 @@ fn view(serial: &str, issued: &Issued) -> Value {
 }
 
 /// Revokes a certificate, as a CA does after a mistake: `{"serial": HEX, "reason": NUMBER}`.
-pub(super) async fn revoke(State(ca): State<Arc<Ca>>, body: Bytes) -> Result<Json<Value>, Refused> {
+pub(super) async fn revoke(
+    State(ca): State<Arc<Ca>>,
+    body: Bytes,
+) -> Result<Json<Value>, BadRequest> {
     let wish = object(&body)?;
     let serial = text(&wish, "serial")?;
     let serial = serial_number(serial).ok_or_else(|| bad_request("\"serial\" is no number"))?;
@@ -105,7 +108,7 @@ pub(super) async fn revoke(State(ca): State<Arc<Ca>>, body: Bytes) -> Result<Jso
 pub(super) async fn set_renewal_info(
     State(ca): State<Arc<Ca>>,
     body: Bytes,
-) -> Result<StatusCode, Refused> {
+) -> Result<StatusCode, BadRequest> {
     let wish = object(&body)?;
     let pem = pem::parse(text(&wish, "certificate")?)
         .map_err(|_| bad_request("\"certificate\" is no certificate in PEM"))?;
@@ -119,7 +122,7 @@ pub(super) async fn set_renewal_info(
     Ok(StatusCode::OK)
 }
 
-fn no_such_certificate() -> Refused {
+fn no_such_certificate() -> BadRequest {
     (StatusCode::NOT_FOUND, "no such certificate\n".to_owned())
 }
 

@@ -8,13 +8,13 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use serde_json::Value;
 
-use super::body::{Refused, bad_request, member, object, text};
+use super::body::{BadRequest, bad_request, member, object, text};
 use crate::ca::context::Ca;
 use crate::ca::records::{RecordChange, Records};
 use crate::model::caa::CaaProperty;
 
 /// Applies the change that a request's body describes.
-type Apply = fn(&Records, &Value) -> Result<(), Refused>;
+type Apply = fn(&Records, &Value) -> Result<(), BadRequest>;
 
 /// Paths, each with its change.
 pub(super) const CHANGES: &[(&str, Apply)] = &[
@@ -49,7 +49,7 @@ pub(super) async fn change(
     State(ca): State<Arc<Ca>>,
     uri: Uri,
     body: Bytes,
-) -> Result<StatusCode, Refused> {
+) -> Result<StatusCode, BadRequest> {
     let found = CHANGES.iter().find(|(path, _)| *path == uri.path());
     let (Some((_, apply)), Some(records)) = (found, &ca.config.records) else {
         return Err((StatusCode::NOT_FOUND, "no records can be set\n".to_owned()));
@@ -58,7 +58,7 @@ pub(super) async fn change(
     Ok(StatusCode::OK)
 }
 
-fn one(records: &Records, body: &Value, change: RecordChange) -> Result<(), Refused> {
+fn one(records: &Records, body: &Value, change: RecordChange) -> Result<(), BadRequest> {
     records.change(host(body)?, change);
     Ok(())
 }
@@ -69,7 +69,7 @@ fn add(
     body: &Value,
     list: &str,
     read: impl Fn(&Value) -> Option<RecordChange>,
-) -> Result<(), Refused> {
+) -> Result<(), BadRequest> {
     let unreadable =
         || bad_request(&format!("\"{list}\" is missing, or one of them cannot be read"));
     let values = member(body, list).and_then(Value::as_array).filter(|list| !list.is_empty());
@@ -81,7 +81,7 @@ fn add(
     Ok(())
 }
 
-fn host(body: &Value) -> Result<&str, Refused> {
+fn host(body: &Value) -> Result<&str, BadRequest> {
     Some(text(body, "host")?)
         .filter(|host| !host.trim_end_matches('.').is_empty())
         .ok_or_else(|| bad_request("\"host\" is empty"))
@@ -97,7 +97,7 @@ fn policy(value: &Value) -> Option<CaaProperty> {
 }
 
 /// Returns a default address; `None` if the text is empty.
-fn default<T: FromStr>(body: &Value) -> Result<Option<T>, Refused> {
+fn default<T: FromStr>(body: &Value) -> Result<Option<T>, BadRequest> {
     match text(body, "ip")? {
         "" => Ok(None),
         text => text.parse().map(Some).map_err(|_| bad_request("\"ip\" is no such address")),

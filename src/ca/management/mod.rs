@@ -17,13 +17,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::Ca;
 use super::reply::{HEALTH, healthy};
-use crate::serve::{self, ConnectionSlots, Patience};
+use crate::serve::{self, ConnectionSlots, ConnectionTimeouts};
 
 /// Serves until `stop` is cancelled; returns at once if there is no listener.
 pub(super) async fn serve(listener: Option<TcpListener>, ca: Arc<Ca>, stop: CancellationToken) {
     let Some(listener) = listener else { return };
     let (router, stopped) = (router(ca), stop.clone());
-    let served = move |stream| serve::http(stream, router.clone(), Patience::LONG, stopped.clone());
+    let served = move |stream| {
+        serve::http(stream, router.clone(), ConnectionTimeouts::KEEP_ALIVE, stopped.clone())
+    };
     serve::accept_all(listener, ConnectionSlots::default(), stop, served).await;
 }
 

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use crate::account::{AccountDesk, AskArgs, NamedAccount, WrittenParts, ask};
+use crate::account::{AccountClient, AskArgs, NamedAccount, WrittenParts, ask};
 use crate::acme::Acme as _;
 use crate::acme::session::closed;
 use crate::context::Context;
@@ -59,7 +59,7 @@ pub struct DeactivateArgs {
 /// # Errors
 /// Fails when the CA refuses, or the store fails.
 pub async fn update(args: UpdateArgs, context: &Context) -> Result<(), Failure> {
-    let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
+    let desk = AccountClient::open(&args.ask, Access::ReadWrite, context).await?;
     let account = desk.named(&args.issuer, context).await?;
     let email = args.email.clone().unwrap_or_default();
     if args.email.is_some() && !email.contains('@') {
@@ -103,7 +103,7 @@ pub async fn update(args: UpdateArgs, context: &Context) -> Result<(), Failure> 
 /// # Errors
 /// Fails when the person declines, the CA refuses, or the store fails.
 pub async fn deactivate(args: DeactivateArgs, context: &Context) -> Result<(), Failure> {
-    let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
+    let desk = AccountClient::open(&args.ask, Access::ReadWrite, context).await?;
     let account = desk.named(&args.issuer, context).await?;
     let key = desk.key(&account)?;
     let written = WrittenParts { issuer: &["patch"], secret: &[], is_told: true };
@@ -166,7 +166,7 @@ fn say(context: &Context, text: &str) -> Result<(), Failure> {
     Ok(context.printer(&OutputArgs::default()).text(text)?)
 }
 
-impl AccountDesk {
+impl AccountClient {
     /// Resources of the kind of the account's issuer: Issuers or ClusterIssuers.
     pub(super) fn issuers(&self, account: &NamedAccount) -> Resources<Issuer> {
         let issuers = Resources::new(self.store.clone(), account.issuer.issuer_kind());

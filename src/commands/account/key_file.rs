@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-use crate::account::{AccountDesk, AskArgs, NamedAccount, WrittenParts, ask, is_unknown, refused};
+use crate::account::{
+    AccountClient, AskArgs, NamedAccount, WrittenParts, ask, is_unknown, refused,
+};
 use crate::acme::{AccountKey, AccountReply, Acme as _, Registration};
 use crate::context::Context;
-use crate::context::blocking::{Left, aside};
+use crate::context::blocking::{Unfinished, aside};
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
 use crate::controllers::account_secrets;
 use crate::controllers::accounts::key_in_secret;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::disk::{self, Durability, Folder, Links, Readers};
+use crate::disk::{self, Durability, FileAccess, Folder, Links};
 use crate::input::files::reason;
 use crate::input::{self, Input, applying, completers};
 use crate::model::{Blob, Kind, Record, Secret};
@@ -85,7 +87,7 @@ pub struct RecoverArgs {
 /// # Errors
 /// Fails when there is no key, or when the file exists already or cannot be written.
 pub async fn export(args: ExportArgs, context: &Context) -> Result<(), Failure> {
-    let desk = AccountDesk::open(&AskArgs::default(), Access::ReadOnly, context).await?;
+    let desk = AccountClient::open(&AskArgs::default(), Access::ReadOnly, context).await?;
     let account = desk.named(&args.issuer, context).await?;
     let key = desk.key(&account)?;
     let pem = key.to_pem().map_err(|why| Failure::usage(format!("{}: {why}", account.key())))?;
@@ -95,8 +97,8 @@ pub async fn export(args: ExportArgs, context: &Context) -> Result<(), Failure> 
     match written.await {
         Ok(written) => written
             .map_err(|error| Failure::usage(format!("cannot write {shown}: {}", reason(&error))))?,
-        Err(Left::Signal(kind)) => return Err(Failure::silent(kind)),
-        Err(Left::Panic) => {
+        Err(Unfinished::Signal(kind)) => return Err(Failure::silent(kind)),
+        Err(Unfinished::Panic) => {
             return Err(Failure::new(FailureKind::Unexpected, "writing the key panicked"));
         }
     }
@@ -113,7 +115,7 @@ fn write_new(path: &Path, pem: &str) -> std::io::Result<()> {
     let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = Folder::open(parent.unwrap_or_else(|| Path::new(".")), Links::All)?;
     let draft = format!(".{name}.kubectl-acme");
-    folder.replace(name, &draft, pem.as_bytes(), Readers::Owner, Durability::Lasting)
+    folder.replace(name, &draft, pem.as_bytes(), FileAccess::Owner, Durability::Lasting)
 }
 
 /// Stores the key of an account that another ACME client made.
@@ -122,7 +124,7 @@ fn write_new(path: &Path, pem: &str) -> std::io::Result<()> {
 /// Fails when the file holds no key, the CA has no account for the key, or the Issuer has another key.
 pub async fn import(args: ImportArgs, context: &Context) -> Result<(), Failure> {
     let key = read_key(&args.key, context).await?;
-    let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
+    let desk = AccountClient::open(&args.ask, Access::ReadWrite, context).await?;
     let account = desk.named(&args.issuer, context).await?;
     let wish = Adoption { account, key, replace: args.replace, input: None };
     adopt(&desk, wish, context).await
@@ -141,7 +143,7 @@ pub async fn recover(args: RecoverArgs, context: &Context) -> Result<(), Failure
         [] => None,
         files => Some(input::manifests(files, false, context, &OutputArgs::default()).await?),
     };
-    let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
+    let desk = AccountClient::open(&args.ask, Access::ReadWrite, context).await?;
     let account = match &input {
         Some(input) => issuer_of_manifests(input, args.issuer.as_deref())?,
         None => desk.named(args.issuer.as_deref().unwrap_or_default(), context).await?,
@@ -181,8 +183,8 @@ async fn read_key(path: &Path, context: &Context) -> Result<AccountKey, Failure>
                 .hint("an account key is PEM, or JWK as certbot keeps it (private_key.json)")
         }),
         Ok(Err(error)) => Err(unreadable(reason(&error))),
-        Err(Left::Signal(kind)) => Err(Failure::silent(kind)),
-        Err(Left::Panic) => Err(unreadable("reading panicked".to_owned())),
+        Err(Unfinished::Signal(kind)) => Err(Failure::silent(kind)),
+        Err(Unfinished::Panic) => Err(unreadable("reading panicked".to_owned())),
     }
 }
 
@@ -197,7 +199,7 @@ struct Adoption {
 }
 
 /// Makes an Issuer use the account of a key.
-async fn adopt(desk: &AccountDesk, wish: Adoption, context: &Context) -> Result<(), Failure> {
+async fn adopt(desk: &AccountClient, wish: Adoption, context: &Context) -> Result<(), Failure> {
     let Adoption { mut account, key, replace, input } = wish;
     let named = account.key();
     let other = desk.key(&account).ok().filter(|known| known.hash() != key.hash());
@@ -241,7 +243,7 @@ async fn adopt(desk: &AccountDesk, wish: Adoption, context: &Context) -> Result<
 
 /// Finds the account of a key at the CA (RFC 8555 §7.3.1).
 async fn find(
-    desk: &AccountDesk,
+    desk: &AccountClient,
     account: &NamedAccount,
     key: &AccountKey,
     context: &Context,
@@ -265,7 +267,7 @@ async fn find(
 
 /// Stores a key in the Secret of the Issuer; another key in the Secret is kept under another name.
 async fn store_key(
-    desk: &AccountDesk,
+    desk: &AccountClient,
     account: &NamedAccount,
     key: &AccountKey,
 ) -> Result<String, Failure> {

@@ -2,7 +2,7 @@
 //!
 //! If the process is killed at any moment, both keys stay in the Secret, and the same command or the controllers go on.
 
-use crate::account::{AccountDesk, AskArgs, NamedAccount, WrittenParts, ask, failed, refused};
+use crate::account::{AccountClient, AskArgs, NamedAccount, WrittenParts, ask, failed, refused};
 use crate::acme::{AccountKey, Acme as _, AcmeError};
 use crate::context::Context;
 use crate::context::failure::Failure;
@@ -78,7 +78,7 @@ impl AccountAlgorithm {
 /// Fails when the Issuer has no key, orders are under way, the CA refuses, or the store fails; in each case the
 /// account's current key is in the store.
 pub async fn run(args: RolloverArgs, context: &Context) -> Result<(), Failure> {
-    let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
+    let desk = AccountClient::open(&args.ask, Access::ReadWrite, context).await?;
     let account = desk.named(&args.issuer, context).await?;
     if args.abandon {
         return abandon(&desk, &account, context).await;
@@ -129,7 +129,7 @@ pub async fn run(args: RolloverArgs, context: &Context) -> Result<(), Failure> {
 
 /// Checks that the CA offers key changes and knows the account, before a new key is stored.
 async fn check_changeable(
-    desk: &AccountDesk,
+    desk: &AccountClient,
     account: &NamedAccount,
     key: &AccountKey,
     context: &Context,
@@ -157,7 +157,7 @@ fn is_of_reading_alone(failure: &Failure) -> bool {
 
 /// Abandons a roll-over that is under way.
 async fn abandon(
-    desk: &AccountDesk,
+    desk: &AccountClient,
     account: &NamedAccount,
     context: &Context,
 ) -> Result<(), Failure> {
@@ -180,7 +180,7 @@ async fn abandon(
 
 /// Generates a key and stores the key before the CA gets it.
 async fn store_next(
-    desk: &AccountDesk,
+    desk: &AccountClient,
     account: &NamedAccount,
     algorithm: KeyAlgorithm,
 ) -> Result<(), Failure> {
@@ -202,7 +202,7 @@ async fn store_next(
 }
 
 /// Refuses while orders of the account are under way: a controller may sign their requests with the old key meanwhile.
-async fn refuse_open_orders(desk: &AccountDesk, account: &NamedAccount) -> Result<(), Failure> {
+async fn refuse_open_orders(desk: &AccountClient, account: &NamedAccount) -> Result<(), Failure> {
     let orders = Resources::<Order>::new(desk.store.clone(), Kind::Order);
     let issuer = account.key();
     let scope = match issuer.kind {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::account::{AccountDesk, AskArgs, NamedAccount, ask};
+use crate::account::{AccountClient, AskArgs, NamedAccount, ask};
 use crate::acme::{Acme as _, Session};
 use crate::context::Context;
 use crate::context::failure::Failure;
@@ -38,7 +38,7 @@ pub struct ShowAccountArgs {
 /// # Errors
 /// Fails when an Issuer is not found, and when a CA does not show an account.
 pub async fn run(args: ShowAccountArgs, context: &Context) -> Result<(), Failure> {
-    let desk = AccountDesk::open(&args.ask, Access::ReadOnly, context).await?;
+    let desk = AccountClient::open(&args.ask, Access::ReadOnly, context).await?;
     let mut named = Vec::new();
     for word in &args.issuers {
         named.push(desk.named(word, context).await?);
@@ -70,7 +70,7 @@ pub async fn run(args: ShowAccountArgs, context: &Context) -> Result<(), Failure
 
 /// Reports an account; returns also the failure if the report is incomplete.
 async fn report_account(
-    desk: &AccountDesk,
+    desk: &AccountClient,
     account: &NamedAccount,
     with_orders: bool,
     context: &Context,
@@ -98,7 +98,7 @@ async fn report_account(
 }
 
 async fn fill_report(
-    desk: &AccountDesk,
+    desk: &AccountClient,
     account: &NamedAccount,
     with_orders: bool,
     reported: &mut ReportedAccount,

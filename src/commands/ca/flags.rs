@@ -45,7 +45,7 @@ pub struct CaArgs {
         short,
         value_name = "FORMAT",
         value_parser = output::of_report,
-        add = output::offered(&output::DOCUMENTS),
+        add = output::offered(&output::DOCUMENT_FORMATS),
         env = "KUBECTL_ACME_CA_OUTPUT"
     )]
     pub output: Option<Format>,
@@ -54,7 +54,7 @@ pub struct CaArgs {
     pub issuance: IssuanceArgs,
     /// Flags of the server's behaviour
     #[command(flatten)]
-    pub temper: TemperArgs,
+    pub temper: ServerBehaviourArgs,
     /// Record that the CA finds in DNS, such as "www.example.com A 127.0.0.1"; repeatable
     ///
     /// Types are A, AAAA, TXT, CNAME and CAA. Such a name, and all below it, is not looked up elsewhere.
@@ -106,7 +106,7 @@ pub struct IssuanceArgs {
 /// Flags of the server's behaviour.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Behaviour")]
-pub struct TemperArgs {
+pub struct ServerBehaviourArgs {
     /// Treat clients as Let's Encrypt and Pebble do
     ///
     /// Finalize takes a second, with Retry-After in seconds or as a date; challenges, authorizations and identifiers come in any

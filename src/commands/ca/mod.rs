@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub use self::flags::{CaArgs, IssuanceArgs, RevocationChoice, TemperArgs};
+pub use self::flags::{CaArgs, IssuanceArgs, RevocationChoice, ServerBehaviourArgs};
 use crate::ca::{self, Server};
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
-use super::flags::{CaArgs, IssuanceArgs, TemperArgs};
+use super::flags::{CaArgs, IssuanceArgs, ServerBehaviourArgs};
 use crate::ca::behaviour::RequestedBehaviour;
 use crate::ca::records::Records;
 use crate::ca::{Caa, Config, MacKey, Profile, RecordAccount};
@@ -77,7 +77,7 @@ fn issuance(args: &IssuanceArgs, config: &mut Config) -> Result<(), Failure> {
     Ok(())
 }
 
-fn temper(args: &TemperArgs, config: &mut Config) -> Result<(), Failure> {
+fn temper(args: &ServerBehaviourArgs, config: &mut Config) -> Result<(), Failure> {
     if let Some(delay) = args.finalize_delay {
         config.finalize_delay = Some(delay.0.unsigned_abs()).filter(|delay| !delay.is_zero());
     }

@@ -14,10 +14,10 @@ use self::revocation::RevokeArgs;
 use self::show::ShowArgs;
 use crate::context::Context;
 use crate::context::failure::Failure;
-use crate::context::flags::output::{TABLES, of_table, offered};
+use crate::context::flags::output::{TABLE_FORMATS, of_table, offered};
 use crate::input::target::{self, Targets};
 use crate::input::{completers, lookup};
-use crate::issue::again::{self, AgainArgs, Named, Rerun};
+use crate::issue::again::{self, Named, Rerun, RerunArgs};
 use crate::issue::plan::chosen::ChosenFor;
 use crate::listing::{self, ListArgs};
 use crate::model::Kind;
@@ -43,12 +43,12 @@ enum CertificateCommand {
     /// Find certificates that must be replaced now: revoked, expiring, not as requested, or in their CA's renewal window
     #[command(mut_arg("output", |output| {
         let help = "Format: wide, json, yaml, jsonl, csv or jsonpath=TEMPLATE";
-        output.value_parser(of_table).add(offered(&TABLES)).help(help).long_help(help)
+        output.value_parser(of_table).add(offered(&TABLE_FORMATS)).help(help).long_help(help)
     }))]
     Check(Box<CheckArgs>),
     /// Issue certificates anew, due or not, and wait
     #[command(mut_arg("names", |names| names.add(completers::names(Kind::Certificate))))]
-    Renew(Box<AgainArgs>),
+    Renew(Box<RerunArgs>),
     /// Revoke a certificate at its CA, so that nobody trusts the certificate any more
     Revoke(RevokeArgs),
     /// Approve CertificateRequests, so that they go to the CA

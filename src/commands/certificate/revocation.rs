@@ -9,7 +9,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use super::inspect::stored::of_request;
 use super::inspect::{CertificatePlace, files};
-use crate::account::{AccountDesk, AskArgs, NamedAccount, ask};
+use crate::account::{AccountClient, AskArgs, NamedAccount, ask};
 use crate::acme::inspection::{InspectedChain, Material};
 use crate::acme::{AccountKey, PrivateKey, RevocationReason, RevokedBy, chain};
 use crate::context::Context;
@@ -147,7 +147,7 @@ struct Target {
 /// Fails when a name leads to no certificate, a key does not fit, the person declines, or a CA refuses.
 pub async fn run(args: RevokeArgs, context: &Context) -> Result<(), Failure> {
     let args = args.with_key_apart(invocation::current().behind("--key"));
-    let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
+    let desk = AccountClient::open(&args.ask, Access::ReadWrite, context).await?;
     let mut targets = Vec::new();
     for word in &args.what {
         targets.push(find(word, &args, &desk, context).await?);
@@ -188,7 +188,7 @@ pub async fn run(args: RevokeArgs, context: &Context) -> Result<(), Failure> {
 async fn find(
     word: &str,
     args: &RevokeArgs,
-    desk: &AccountDesk,
+    desk: &AccountClient,
     context: &Context,
 ) -> Result<Target, Failure> {
     let (material, certificate, issuer) = match CertificatePlace::parse(word, files::is_there)? {
@@ -357,7 +357,7 @@ async fn own_key(
 /// Reads the certificate and key in the Secret of a Certificate, with the names of the Certificate and its Issuer.
 async fn read_stored(
     name: &str,
-    desk: &AccountDesk,
+    desk: &AccountClient,
     context: &Context,
 ) -> Result<(Material, (ObjectName, String)), Failure> {
     let store = desk.store();

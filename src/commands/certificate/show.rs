@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::inspect::inquiry::Inquiry;
-use super::inspect::servers::ServerVisitor;
+use super::inspect::servers::ServerInspector;
 use super::inspect::{CertificatePlace, FoundCertificate, files, servers, stored};
 use crate::acme::PrivateKey;
 use crate::context::Context;
@@ -122,10 +122,10 @@ pub async fn run(args: ShowArgs, context: &mut Context) -> Result<(), Failure> {
     failures.first().map_or(Ok(()), |failure| Err(Failure::silent(failure.kind)))
 }
 
-async fn visitor(args: &ServerArgs, context: &Context) -> Result<ServerVisitor, Failure> {
+async fn visitor(args: &ServerArgs, context: &Context) -> Result<ServerInspector, Failure> {
     let look = LookArgs { dns: args.dns.clone(), ..LookArgs::default() };
     let (client, roots) = servers::client(args.ca_bundle.as_deref(), context.interrupted()).await?;
-    Ok(ServerVisitor {
+    Ok(ServerInspector {
         fetcher: look.fetcher().await?,
         client,
         roots,
@@ -149,7 +149,7 @@ async fn inquiry(
 async fn inspect(
     place: &CertificatePlace,
     key: Option<&PrivateKey>,
-    (visitor, inquiry): (Option<&ServerVisitor>, Option<&Inquiry>),
+    (visitor, inquiry): (Option<&ServerInspector>, Option<&Inquiry>),
     context: &Context,
 ) -> Result<ReportedCertificate, Failure> {
     let found = find(place, key, visitor, context).await?;
@@ -164,7 +164,7 @@ async fn inspect(
 async fn find(
     place: &CertificatePlace,
     key: Option<&PrivateKey>,
-    visitor: Option<&ServerVisitor>,
+    visitor: Option<&ServerInspector>,
     context: &Context,
 ) -> Result<FoundCertificate, Failure> {
     let now = context.now();

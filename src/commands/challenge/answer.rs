@@ -13,7 +13,7 @@ use crate::context::failure::Failure;
 use crate::context::flags::look::{LookArgs, NameserverArgs};
 use crate::context::flags::output::OutputArgs;
 use crate::controllers::ReconcileError;
-use crate::controllers::by_hand::Answering;
+use crate::controllers::by_hand::ManualAnswer;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::input::{completers, lookup, target};
 use crate::issue::flags::dns01::Dns01Args;
@@ -27,7 +27,7 @@ use crate::permissions::task::{Places, Task};
 use crate::print::columns::Namespaces;
 use crate::print::{Group, Shape};
 use crate::solvers::tls_alpn01::TlsAlpn01;
-use crate::solvers::{Solver, Together};
+use crate::solvers::{Solver, SolverGroup};
 use crate::store::Store;
 use crate::store::local::Access;
 use crate::store::resources::typed;
@@ -143,7 +143,7 @@ pub async fn run(
     announce::work(context, &store, &BTreeSet::new(), &[], &claim, None).await?;
     // The Challenge was read before this process had the lead, so the copy may be old.
     let challenge: Challenge = typed(lookup::read(&store, &key).await?)?;
-    let answering = Answering::new(&store, args.solver(&challenge, &store, context).await?);
+    let answering = ManualAnswer::new(&store, args.solver(&challenge, &store, context).await?);
     let now = Timestamp::now();
     let done = match action {
         AnswerAction::Present => answering.put_up(&challenge, &answer, now).await,
@@ -198,7 +198,7 @@ impl AnswerArgs {
             if is_http && self.http01_listen.is_empty() {
                 return Arc::new(self.solver_pods.solver(cluster, None));
             }
-            Arc::new(Together(Vec::new()))
+            Arc::new(SolverGroup(Vec::new()))
         };
         Ok(lasting_http01(folder, in_cluster, context))
     }

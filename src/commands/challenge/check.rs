@@ -12,14 +12,14 @@ use crate::context::flags::look::{LookArgs, NameserverArgs};
 use crate::context::flags::output::ReportArgs;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::diagnosis::verdict::next_step::{AnswerStep, NextStep};
-use crate::engine::dns01::Reach;
+use crate::engine::dns01::ProviderMeans;
 use crate::hints::invocation;
 use crate::input::{completers, lookup, target};
 use crate::inspect::answer::{AnswerInspector, InspectedAnswer};
-use crate::inspect::check_report::Sight;
+use crate::inspect::check_report::CheckReport;
 use crate::issue::flags::probe_pod::ProbePodArgs;
 use crate::issue::preflight::provider_check;
-use crate::model::cause::Sighting;
+use crate::model::cause::CheckFinding;
 use crate::model::{Challenge, Kind, State};
 use crate::print::{Printer, document};
 use crate::reconcile::challenge::Readiness;
@@ -73,7 +73,7 @@ pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> 
     let fetcher = args.look.fetcher().await?;
     let zones = args.nameservers.zones(&args.look, &fetcher).await?;
     let namespace = context.global.cluster_resource_namespace.clone();
-    let reach = Reach::usual(context);
+    let reach = ProviderMeans::usual(context);
     let dns01 = reach.providers(&store, zones.clone(), &fetcher.resolver, &namespace);
     let inspector = AnswerInspector {
         store: Arc::clone(&store),
@@ -90,7 +90,7 @@ pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> 
     // All checks run to their end, so that no probe Pod is left behind.
     let looked: Vec<_> = stream::iter(looks).buffered(CHECKS_AT_ONCE).collect().await;
     let seen: Vec<_> = looked.iter().flatten().map(InspectedAnswer::sight).collect();
-    let reports: Vec<_> = seen.iter().map(Sight::report).collect();
+    let reports: Vec<_> = seen.iter().map(CheckReport::report).collect();
     let report = match reports.as_slice() {
         [report] if is_one => report.clone(),
         _ => document::list(reports),
@@ -190,7 +190,7 @@ async fn failure(
 async fn add_hints(
     failure: Failure,
     challenge: Challenge,
-    sighting: Option<Sighting>,
+    sighting: Option<CheckFinding>,
     in_cluster: bool,
     context: &mut Context,
 ) -> Failure {

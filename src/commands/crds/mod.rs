@@ -5,7 +5,7 @@ pub mod definitions;
 use self::definitions::definition;
 use crate::context::Context;
 use crate::context::failure::Failure;
-use crate::context::flags::output::{DOCUMENTS, OutputArgs, of_documents, offered};
+use crate::context::flags::output::{DOCUMENT_FORMATS, OutputArgs, of_documents, offered};
 use crate::model::Kind;
 use crate::print::document;
 use crate::print::format::Format;
@@ -20,7 +20,7 @@ pub struct CrdsArgs {
         value_name = "FORMAT",
         value_parser = of_documents,
         env = "KUBECTL_ACME_CRDS_OUTPUT",
-        add = offered(&DOCUMENTS)
+        add = offered(&DOCUMENT_FORMATS)
     )]
     pub output: Option<Format>,
 }

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use super::reproduced::Reproduced;
+use super::reproduced::ReproducingCommands;
 use super::{bundle, report};
 use crate::context::failure::Failure;
 use crate::context::{Context, output_files};
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::finding::Finding;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::evidence::verdict::{SeenCase, tell_nothing};
+use crate::evidence::verdict::{ObservedCase, tell_nothing};
 use crate::lead;
 use crate::model::common::is_true;
 use crate::print::Printer;
@@ -17,7 +17,7 @@ use crate::print::age::age;
 
 /// Parts of the output beside the findings.
 #[derive(Clone, Copy, Debug)]
-pub struct ToldParts<'a> {
+pub struct OutputParts<'a> {
     /// File to write the observations to.
     pub bundle: Option<&'a Path>,
     /// Whether command lines that reproduce the observations are shown.
@@ -31,9 +31,9 @@ pub struct ToldParts<'a> {
 /// # Errors
 /// Fails when something cannot be written, and on a signal.
 pub async fn tell(
-    seen: &SeenCase,
+    seen: &ObservedCase,
     (findings, kind): (&[Finding], Option<FailureKind>),
-    parts: ToldParts<'_>,
+    parts: OutputParts<'_>,
     (printer, context): (&mut Printer, &Context),
 ) -> Result<(), Failure> {
     let case = &seen.case;
@@ -41,7 +41,7 @@ pub async fn tell(
         output_files::write_text(path, &bundle::text(case)?, context.interrupted()).await?;
     }
     let exit_code = kind.map_or(0, FailureKind::exit_code);
-    let reproduced = Reproduced::new(case, &seen.means);
+    let reproduced = ReproducingCommands::new(case, &seen.means);
     let reproduced = parts.has_commands.then_some(&reproduced);
     let reports = context.reports();
     reports.keep_causes(report::found_causes(case, findings, &seen.places));
@@ -92,7 +92,7 @@ fn conclude(printer: &Printer, case: &Case, findings: &[Finding], is_foreseen: b
     }
     let is_due = case.certificates.iter().any(|of| of.due.is_some());
     if case.driver == DriverCase::Nobody && is_due && !is_foreseen {
-        printer.note(lead::NOBODY_DRIVES);
+        printer.note(lead::NO_CONTROLLER);
     }
 }
 

@@ -1,6 +1,6 @@
 //! `-o` and `--report` of commands that find causes: both flags select the same reports.
 
-use crate::context::flags::output::{DOCUMENTS, OutputArgs, of_report, offered};
+use crate::context::flags::output::{DOCUMENT_FORMATS, OutputArgs, of_report, offered};
 use crate::context::flags::report::{ReportChoice, ReportForm};
 use crate::input::completers;
 use crate::print::format::{Format, FormatError};
@@ -29,7 +29,7 @@ pub struct FindingsArgs {
         short,
         value_name = "FORMAT",
         value_parser = of_findings,
-        add = offered(&[&DOCUMENTS[..], &FINDINGS].concat())
+        add = offered(&[&DOCUMENT_FORMATS[..], &FINDINGS].concat())
     )]
     pub output: Option<FindingsFormat>,
     /// Leave the headings of tables out

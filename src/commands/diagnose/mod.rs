@@ -11,10 +11,10 @@ pub mod watched_looks;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use self::ending::{ToldParts, tell};
+use self::ending::{OutputParts, tell};
 use self::findings_flags::FindingsArgs;
 use self::undefined::defined;
-use self::watched_looks::WatchedLooks;
+use self::watched_looks::WatchedRounds;
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::look::{LookArgs, NameserverArgs};
@@ -22,9 +22,9 @@ use crate::context::flags::slots::SlotArgs;
 use crate::diagnosis::rules;
 use crate::dns::server::Server;
 use crate::evidence::answer_flags::AnswerArgs;
-use crate::evidence::looking::LookMeans;
+use crate::evidence::looking::DiagnosisMeans;
 use crate::evidence::targets::{FoundTargets, UnreadyScope, is_domain, of_manifests, targets};
-use crate::evidence::verdict::{FailOn, SeenCase, verdict};
+use crate::evidence::verdict::{FailOn, ObservedCase, verdict};
 use crate::input::selector::LabelSelector;
 use crate::input::{self, Input, completers};
 use crate::issue::flags::probe_pod::ProbePodArgs;
@@ -135,7 +135,7 @@ pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failur
     };
     let mut printer = context.printer(&output);
     let mut told = None;
-    let mut watched = args.watch.then(|| WatchedLooks::new(context));
+    let mut watched = args.watch.then(|| WatchedRounds::new(context));
     loop {
         let seen = observe(&args, input.as_ref(), context).await?;
         let findings = rules::judge(&seen.case);
@@ -143,7 +143,7 @@ pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failur
         let mark: Vec<_> = findings.iter().map(|f| (f.cause, f.subject.clone(), f.grade)).collect();
         // Unchanged findings are not printed again.
         if told.as_ref() != Some(&mark) {
-            let what = ToldParts {
+            let what = OutputParts {
                 bundle: args.bundle.as_deref(),
                 has_commands: args.show_commands,
                 is_foreseen: !args.files.is_empty(),
@@ -176,8 +176,8 @@ async fn observe(
     args: &DiagnoseArgs,
     given: Option<&GivenManifests>,
     context: &mut Context,
-) -> Result<SeenCase, Failure> {
-    let mut seen = SeenCase::default();
+) -> Result<ObservedCase, Failure> {
+    let mut seen = ObservedCase::default();
     if let Some(path) = &args.from {
         seen.case = Box::new(bundle::open(path)?);
         return Ok(seen);
@@ -203,7 +203,7 @@ async fn observe(
     };
     let FoundTargets { targets, nothing } = targets;
     seen.nothing = nothing;
-    let means = LookMeans {
+    let means = DiagnosisMeans {
         answers: &args.answers,
         look: &args.look,
         nameservers: &args.nameservers,

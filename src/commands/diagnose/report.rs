@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::reproduced::Reproduced;
+use super::reproduced::ReproducingCommands;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::dns::{Disagreement, DisagreementRow, DnsCase};
 use crate::diagnosis::case::name::NameCase;
@@ -45,7 +45,7 @@ const MOST_EVIDENCE: usize = 8;
 /// Page with a block for each cause, most urgent first; each block has all subjects of the cause.
 pub fn page(
     findings: &[Finding],
-    (in_cluster, reproduced): (bool, Option<&Reproduced<'_>>),
+    (in_cluster, reproduced): (bool, Option<&ReproducingCommands<'_>>),
     width: Option<usize>,
     colour: Colour,
 ) -> String {
@@ -134,7 +134,7 @@ fn short_block(alike: &[&Finding], in_cluster: bool, width: usize, colour: Colou
 /// Block of a cause with all findings.
 fn block(
     alike: &[&Finding],
-    (in_cluster, reproduced): (bool, Option<&Reproduced<'_>>),
+    (in_cluster, reproduced): (bool, Option<&ReproducingCommands<'_>>),
     width: usize,
     colour: Colour,
 ) -> String {
@@ -241,7 +241,7 @@ fn describe(evidence: &Evidence) -> String {
 pub fn document(
     case: &Case,
     findings: &[Finding],
-    reproduced: Option<&Reproduced<'_>>,
+    reproduced: Option<&ReproducingCommands<'_>>,
     exit_code: u8,
 ) -> Value {
     let evidence = |evidence: &Evidence| {

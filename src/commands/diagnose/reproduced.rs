@@ -7,20 +7,20 @@ use crate::diagnosis::case::Case;
 use crate::diagnosis::finding::Evidence;
 use crate::dns::server::{PORT, Server};
 use crate::hints::invocation::{self, quoted};
-use crate::hints::reproduce::{Instruments, commands};
-use crate::model::observation::{Observation, Seen};
+use crate::hints::reproduce::{ProbeMeans, commands};
+use crate::model::observation::{CheckResult, Observation};
 use crate::model::{Key, Kind, ObjectName};
 
 /// Observations, and the instruments that made them.
 #[derive(Clone, Copy, Debug)]
-pub struct Reproduced<'a> {
+pub struct ReproducingCommands<'a> {
     case: &'a Case,
-    means: &'a Instruments,
+    means: &'a ProbeMeans,
 }
 
-impl<'a> Reproduced<'a> {
+impl<'a> ReproducingCommands<'a> {
     /// Builds the command lines for a case that these instruments observed.
-    pub(crate) fn new(case: &'a Case, means: &'a Instruments) -> Self {
+    pub(crate) fn new(case: &'a Case, means: &'a ProbeMeans) -> Self {
         Self { case, means }
     }
 
@@ -138,12 +138,12 @@ impl<'a> Reproduced<'a> {
 fn is_plain(observation: &Observation) -> bool {
     let is_url = |url: &str| ["http:", "https:", "dns:"].iter().any(|way| url.starts_with(way));
     let is_name = match &observation.seen {
-        Seen::Records { name, .. } => !name.starts_with('-'),
-        Seen::Nothing { .. }
-        | Seen::NoLook { .. }
-        | Seen::Redirect { .. }
-        | Seen::Reply { .. }
-        | Seen::Handshake { .. } => true,
+        CheckResult::Records { name, .. } => !name.starts_with('-'),
+        CheckResult::Nothing { .. }
+        | CheckResult::NoLook { .. }
+        | CheckResult::Redirect { .. }
+        | CheckResult::Reply { .. }
+        | CheckResult::Handshake { .. } => true,
     };
     is_name && is_url(&observation.url) && observation.hops.iter().all(|hop| is_url(&hop.url))
 }
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::diagnosis::case::CertificateCase;
     use crate::diagnosis::case::name::{CaaLevel, LookUp, NameCase};
-    use crate::diagnosis::finding::{stored, told};
+    use crate::diagnosis::finding::{evidence_of_answer, stored};
 
     fn case(name: &str) -> Case {
         let certificate = json!({"metadata": {"namespace": "web", "name": name}, "spec": {"secretName": "s", "issuerRef": {"name": "acme"}}});
@@ -173,11 +173,9 @@ mod tests {
 
     #[track_caller]
     fn check(case: &Case, evidence: &Evidence, expected: &[&str]) {
-        let means = Instruments {
-            hosts: Some("192.0.2.53:5353".parse().unwrap()),
-            ..Instruments::default()
-        };
-        assert_eq!(Reproduced::new(case, &means).lines(evidence), expected);
+        let means =
+            ProbeMeans { hosts: Some("192.0.2.53:5353".parse().unwrap()), ..ProbeMeans::default() };
+        assert_eq!(ReproducingCommands::new(case, &means).lines(evidence), expected);
     }
 
     #[test]
@@ -185,8 +183,12 @@ mod tests {
         let at = Timestamp::UNIX_EPOCH;
         let mut case = case("www.example");
         let dig = |kind| format!("dig @192.0.2.53 -p 5353 www.example {kind}");
-        check(&case, &told("A and AAAA of www.example", at, "x"), &[&dig("A"), &dig("AAAA")]);
-        check(&case, &told("CAA of www.example", at, "x"), &[&dig("CAA")]);
+        check(
+            &case,
+            &evidence_of_answer("A and AAAA of www.example", at, "x"),
+            &[&dig("A"), &dig("AAAA")],
+        );
+        check(&case, &evidence_of_answer("CAA of www.example", at, "x"), &[&dig("CAA")]);
         let read = stored("Certificate web/www.example: status", at, "x");
         let line = "kubectl-acme get certificate/www.example -o yaml -n web";
         check(&case, &read, &[line]);
@@ -204,9 +206,9 @@ mod tests {
         case.in_cluster = true;
         let named = "'$(reboot);'\\''x'";
         let line = format!("dig @192.0.2.53 -p 5353 {named} CAA");
-        check(&case, &told("CAA of $(reboot);'x", at, "x"), &[&line]);
+        check(&case, &evidence_of_answer("CAA of $(reboot);'x", at, "x"), &[&line]);
         let line = format!("kubectl get certificates {named} -o yaml -n web");
         check(&case, &stored("Certificate web/$(reboot);'x", at, "x"), &[&line]);
-        check(&case, &told("http://a.example/$(reboot)", at, "x"), &[]);
+        check(&case, &evidence_of_answer("http://a.example/$(reboot)", at, "x"), &[]);
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::context::Context;
 use crate::diagnosis::case::control::UndefinedCase;
 use crate::evidence::patience::PROBE_TIMEOUT;
-use crate::evidence::verdict::SeenCase;
+use crate::evidence::verdict::ObservedCase;
 use crate::input::applying::behind;
 use crate::store::Store;
 use crate::store::cluster::definitions::UnservedKind;
@@ -16,7 +16,7 @@ use crate::store::cluster::definitions::UnservedKind;
 /// Returns the store, or `None` if the cluster lacks definitions; records the missing definitions in `seen`.
 pub async fn defined(
     store: Option<Arc<dyn Store>>,
-    seen: &mut SeenCase,
+    seen: &mut ObservedCase,
     context: &Context,
 ) -> Option<Arc<dyn Store>> {
     let cluster = store.as_ref().and_then(|store| behind(store, context));

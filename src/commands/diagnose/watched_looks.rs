@@ -23,7 +23,7 @@ const ROUND_PAUSE: Duration = Duration::from_secs(5);
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Results of earlier rounds.
-pub struct WatchedLooks {
+pub struct WatchedRounds {
     progress: Progress,
     began: Timestamp,
     /// Errors and warnings of the last round.
@@ -32,7 +32,7 @@ pub struct WatchedLooks {
     open: BTreeMap<ObjectName, String>,
 }
 
-impl WatchedLooks {
+impl WatchedRounds {
     /// Starts without results.
     pub fn new(context: &Context) -> Self {
         let is_terminal = std::io::stderr().is_terminal();

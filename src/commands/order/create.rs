@@ -107,7 +107,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         input: &input,
         purpose: args.rehearse.map_or(Purpose::Issue, Purpose::Rehearse),
         times: (started, deadline),
-        rounds: if args.allow_subset_of_names { subset::ROUNDS } else { 0 },
+        rounds: if args.allow_subset_of_names { subset::LEAVE_OUT_ROUNDS_MAX } else { 0 },
         events: &events,
     };
     if let Some(how) = args.rehearse_first {

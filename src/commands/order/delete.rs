@@ -14,7 +14,7 @@ use crate::context::flags::output::OutputArgs;
 use crate::controllers::selection::Selection;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::dns::zone::Zones;
-use crate::engine::{Engine, Equipment, Rules};
+use crate::engine::{ControllerParts, Engine, Rules};
 use crate::fetch::Fetcher;
 use crate::input::{completers, lookup, target};
 use crate::issue::flags::dns01::Dns01Args;
@@ -174,8 +174,8 @@ async fn engine(
         ..Rules::without_flags(store.in_cluster())
     };
     let dns01 = args.dns01.reach(context);
-    let equipment = Equipment::new(Arc::clone(store), http01, fetcher, zones);
-    Ok(Engine::start(Equipment { dns01, rules, ..equipment }))
+    let equipment = ControllerParts::new(Arc::clone(store), http01, fetcher, zones);
+    Ok(Engine::start(ControllerParts { dns01, rules, ..equipment }))
 }
 
 async fn wait_until_gone(

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::input::lookup::certificate_and_order;
 use crate::input::{completers, target};
-use crate::issue::again::{AgainArgs, Named, Rerun};
+use crate::issue::again::{Named, Rerun, RerunArgs};
 use crate::issue::follow::work::WorkArgs;
 use crate::issue::plan::chosen::ChosenFor;
 use crate::listing::{self, ListArgs};
@@ -52,10 +52,10 @@ enum OrderCommand {
     Get(Box<NamesArgs>),
     /// Make a fresh order for a certificate whose order failed, and wait
     #[command(mut_arg("names", |names| names.add(completers::names(Kind::Order))))]
-    Retry(Box<AgainArgs>),
+    Retry(Box<RerunArgs>),
     /// Go on with an order that was interrupted, and wait
     #[command(mut_arg("names", |names| names.add(completers::names(Kind::Order))))]
-    Resume(Box<AgainArgs>),
+    Resume(Box<RerunArgs>),
     /// Delete orders with their challenges, cleaning up
     Delete(Box<DeleteOrderArgs>),
 }
@@ -112,7 +112,7 @@ pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> 
     }
 }
 
-async fn go_on(args: AgainArgs, wanted: Rerun, context: &Context) -> Result<(), Failure> {
+async fn go_on(args: RerunArgs, wanted: Rerun, context: &Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadWrite).await?;
     let mut named = Named::new();
     let mut orders = Vec::new();

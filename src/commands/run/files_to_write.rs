@@ -16,7 +16,7 @@ pub(super) struct FilesToWrite {
 }
 
 /// Result of a request.
-pub(super) struct Ended {
+pub(super) struct WriteResult {
     pub(super) wish: FilesToWrite,
     /// Written files, and the report of the command that ran; `None` if the Secret is gone.
     pub(super) written: Result<Option<(Written, Option<String>)>, NotWritten>,

@@ -14,8 +14,8 @@ use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use super::files_to_write::{Ended, FilesToWrite, NotWritten};
-use super::next_renewal::{LOOK, Renewals};
+use super::files_to_write::{FilesToWrite, NotWritten, WriteResult};
+use super::next_renewal::{NEWS_INTERVAL, Renewals};
 use super::reported::ReportedMessages;
 use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
@@ -43,7 +43,7 @@ pub async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<()
     let mut changes = files.store.watch(Kind::Certificate, Scope::all());
     let (mut told, mut temporary) = (ReportedMessages::default(), ReportedMessages::default());
     let mut renewals = Renewals::default();
-    let mut look = interval(LOOK);
+    let mut look = interval(NEWS_INTERVAL);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut again = interval(WRITE_RETRY_INTERVAL);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -129,7 +129,7 @@ pub struct Files<'a> {
     missed: BTreeMap<ObjectName, String>,
     /// Certificates whose files are being written, each with the next request to write.
     busy: BTreeMap<ObjectName, Option<FilesToWrite>>,
-    under_way: FuturesUnordered<LocalBoxFuture<'a, Ended>>,
+    under_way: FuturesUnordered<LocalBoxFuture<'a, WriteResult>>,
     /// Pauses after failed issuances.
     backoff: Backoff,
 }
@@ -173,21 +173,23 @@ impl<'a> Files<'a> {
         self.busy.insert(wish.certificate.clone(), None);
         self.under_way.push(Box::pin(async move {
             let written = write(store, &wish, out, place).await;
-            Ended { wish, written }
+            WriteResult { wish, written }
         }));
     }
 
     /// Waits for the next result of a write.
-    async fn next_ended(&mut self) -> Ended {
+    async fn next_ended(&mut self) -> WriteResult {
         match self.under_way.next().await {
             Some(ended) => ended,
             None => pending().await,
         }
     }
 
-    fn conclude(&mut self, ended: Ended, progress: &mut Progress) -> Result<(), Failure> {
-        let Ended { wish: FilesToWrite { certificate: name, is_news, is_temporary, .. }, written } =
-            ended;
+    fn conclude(&mut self, ended: WriteResult, progress: &mut Progress) -> Result<(), Failure> {
+        let WriteResult {
+            wish: FilesToWrite { certificate: name, is_news, is_temporary, .. },
+            written,
+        } = ended;
         let now = Timestamp::now();
         // A full disk must not end the controllers: the Secret is safe in the store.
         match written {
@@ -312,7 +314,7 @@ mod tests {
     use super::*;
     use crate::context::blocking::Interrupted;
     use crate::model::{Blob, Record};
-    use crate::print::talk::{Memory, Talk};
+    use crate::print::talk::{Memory, MessageStream};
     use crate::store::Part;
     use crate::store::cluster_fault::ClusterFault;
     use crate::store::memory::MemoryStore;
@@ -419,7 +421,7 @@ mod tests {
         };
         let theirs: Vec<_> = held.iter().map(lock).collect();
         let patience = WriteWait::new(&Interrupted::default());
-        let mut progress = Progress::lines(Talk::new(Box::new(err.clone())));
+        let mut progress = Progress::lines(MessageStream::new(Box::new(err.clone())));
         let mut files = Files::new(&store, Some((out.path(), place(&patience))));
         let told = |name: &str, what: &str| {
             err.text().contains(&format!("Certificate default/{name}: {what}"))
@@ -451,7 +453,7 @@ mod tests {
         let obstacle = folder.join("tls.crt.new");
         fs::create_dir_all(&obstacle).unwrap();
         let patience = WriteWait::new(&Interrupted::default());
-        let mut progress = Progress::lines(Talk::new(Box::new(err.clone())));
+        let mut progress = Progress::lines(MessageStream::new(Box::new(err.clone())));
         let mut files = Files::new(&store, Some((out.path(), place(&patience))));
         let failed = "Certificate default/web: cannot write OUT/web-tls/tls.crt.new: it is a folder, not a file; tried again every 30 s";
         let locked = "Certificate default/web: cannot write OUT/web-tls: another process holds a lock on that folder; tried again every 30 s";

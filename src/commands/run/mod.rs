@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::engine::{Engine, Equipment, ProcessMemory, Rules};
+use crate::engine::{ControllerParts, Engine, ProcessMemory, Rules};
 use crate::hints::invocation;
 use crate::issue::asking::asking_kinds;
 use crate::issue::flags::drive::DriveArgs;
@@ -97,7 +97,7 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let asking = (asking, args.drive.ingress_shim.defaults());
     let memory = ProcessMemory::new(Allowance::Standing);
     let rules = Rules { memory, asking, ..by_flags.rules };
-    let equipment = Equipment { rules, ..by_flags };
+    let equipment = ControllerParts { rules, ..by_flags };
     let namespace = &equipment.rules.cluster_resource_namespace;
     let (zones, resolver) = (equipment.zones.clone(), &equipment.fetcher.resolver);
     let dns01 = equipment.dns01.clone().providers(&store, zones, resolver, namespace);

@@ -12,7 +12,7 @@ use crate::store::Change;
 use crate::store::resources::typed;
 
 /// Interval at which `news` is called: a line waits until issuances that follow one another have passed.
-pub(super) const LOOK: Duration = Duration::from_secs(2);
+pub(super) const NEWS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Renewal times of the Certificates.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use tracing::debug;
 
 use crate::context::failure::Failure;
 use crate::diagnosis::case::chain::issuer_key;
-use crate::issue::preflight::provider_check::{Subject, ask, errands, hidden_hosts};
+use crate::issue::preflight::provider_check::{QuestionKey, ask, errands, hidden_hosts};
 use crate::model::{Certificate, Key, Kind, Record};
 use crate::print::Printer;
 use crate::solvers::dns01::solver::Dns01;
@@ -45,7 +45,7 @@ async fn complaints(
     changed: &[Record],
     store: &Arc<dyn Store>,
     dns01: &Dns01,
-    asked: &mut BTreeSet<Subject>,
+    asked: &mut BTreeSet<QuestionKey>,
 ) -> Result<Vec<String>, Failure> {
     let mut keys: BTreeSet<Key> = changed.iter().map(|record| record.key.clone()).collect();
     if keys.iter().any(|key| key.kind != Kind::Certificate) {

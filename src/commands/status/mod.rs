@@ -6,15 +6,15 @@ pub mod store_status;
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::look::{LookArgs, NameserverArgs};
-use crate::context::flags::output::{DOCUMENTS, OutputArgs, of_report, offered};
+use crate::context::flags::output::{DOCUMENT_FORMATS, OutputArgs, of_report, offered};
 use crate::context::flags::slots::SlotArgs;
 use crate::diagnosis::finding::Finding;
 use crate::diagnosis::rules;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::evidence::answer_flags::AnswerArgs;
-use crate::evidence::looking::LookMeans;
+use crate::evidence::looking::DiagnosisMeans;
 use crate::evidence::targets::{FoundTargets, UnreadyScope, targets};
-use crate::evidence::verdict::{FailOn, SeenCase, tell_nothing, verdict};
+use crate::evidence::verdict::{FailOn, ObservedCase, tell_nothing, verdict};
 use crate::hints::invocation;
 use crate::input::selector::LabelSelector;
 use crate::print::format::Format;
@@ -31,7 +31,7 @@ pub struct StatusArgs {
     /// Format: json, yaml, jsonl or jsonpath=TEMPLATE
     ///
     /// jsonpath-as-json=TEMPLATE writes what a template finds as JSON.
-    #[arg(long, short, value_name = "FORMAT", value_parser = of_report, add = offered(&DOCUMENTS), help_heading = "Output")]
+    #[arg(long, short, value_name = "FORMAT", value_parser = of_report, add = offered(&DOCUMENT_FORMATS), help_heading = "Output")]
     pub output: Option<Format>,
     /// Places of answers on this machine
     #[command(flatten)]
@@ -61,8 +61,8 @@ pub async fn run(args: StatusArgs, context: &mut Context) -> Result<(), Failure>
     let FoundTargets { targets, nothing } = targets(&[], unready, Some(&store), context).await?;
     let scope = (namespace.as_deref(), labels);
     let status = store_status::read(&store, scope, args.slots.limits(), context).await?;
-    let mut seen = SeenCase { nothing, ..SeenCase::default() };
-    let means = LookMeans {
+    let mut seen = ObservedCase { nothing, ..ObservedCase::default() };
+    let means = DiagnosisMeans {
         answers: &args.answers,
         look: &args.look,
         nameservers: &args.nameservers,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::store_status::StoreStatus;
 use crate::diagnosis::finding::Finding;
 use crate::hints::finding::sentence;
-use crate::lead::{AtWork, NOBODY_DRIVES};
+use crate::lead::{NO_CONTROLLER, RunningController};
 use crate::model::{ObjectName, Time};
 use crate::print::age::{age, until};
 use crate::print::colour::{Colour, Weight};
@@ -97,8 +97,8 @@ fn join_first(mut all: Vec<String>, none: &str) -> String {
     if all.is_empty() { none.to_owned() } else { all.join(", ") }
 }
 
-fn driver(driver: Option<&AtWork>, now: Timestamp) -> String {
-    let Some(AtWork { who, since }) = driver else { return NOBODY_DRIVES.to_owned() };
+fn driver(driver: Option<&RunningController>, now: Timestamp) -> String {
+    let Some(RunningController { who, since }) = driver else { return NO_CONTROLLER.to_owned() };
     match since {
         Some(since) => format!("{who}, since {}", age(Some(since.timestamp()), now)),
         None => who.clone(),
@@ -196,7 +196,7 @@ pub fn document(
     if let Some(issuers) = status.issuers {
         document["issuers"] = json!({"ready": issuers.ready, "notReady": issuers.not_ready});
     }
-    if let Some(AtWork { who, since }) = &status.driver {
+    if let Some(RunningController { who, since }) = &status.driver {
         document["driver"] = json!({"name": who, "since": since});
     }
     document
@@ -225,7 +225,7 @@ mod tests {
                 renewal("2026-12-11T06:00:00Z", "api"),
                 renewal("2026-12-12T06:00:00Z", "shop"),
             ],
-            driver: Some(AtWork {
+            driver: Some(RunningController {
                 who: "cert-manager".into(),
                 since: Some(Time::new(at("2026-11-29T03:00:00Z"))),
             }),
@@ -269,7 +269,7 @@ mod tests {
         let text = page(&status, &[], (now(), true), None, Colour::Off);
         assert!(text.contains("web/www in 3d"), "{text}");
         let words: Vec<&str> = text.split_whitespace().collect();
-        assert!(words.join(" ").contains(&format!("Driver: {NOBODY_DRIVES}")), "{text}");
+        assert!(words.join(" ").contains(&format!("Driver: {NO_CONTROLLER}")), "{text}");
         assert!(text.contains("  Issuer web/le until 2026-11-29T06:20:00Z (in 20m)\n"), "{text}");
         assert!(
             text.ends_with("Stuck:          nothing, as far as can be seen from here\n"),

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::input::selector::LabelSelector;
 use crate::input::target;
-use crate::lead::{self, AtWork};
+use crate::lead::{self, RunningController};
 use crate::model::common::{ConditionStatus, condition, is_true};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Certificate, Challenge, Issuer, Key, Kind, ObjectName, Order, State};
@@ -28,7 +28,7 @@ pub struct StoreStatus {
     /// Renewal times of ready Certificates, earliest first.
     pub renewals: Vec<(Timestamp, ObjectName)>,
     /// Program that drives; `None` if no controller is running.
-    pub driver: Option<AtWork>,
+    pub driver: Option<RunningController>,
     /// Number of challenges with a slot, of all namespaces that may be read.
     pub running: usize,
     /// Number of challenges that wait for a slot.

@@ -17,7 +17,7 @@ use crate::model::{
 use crate::objects::chain;
 use crate::print::tree::TreeRow;
 use crate::solvers::http01::cluster::names::is_for;
-use crate::solvers::http01::cluster::objects::{SOLVED, SOLVER_RESOURCES};
+use crate::solvers::http01::cluster::objects::{SOLVER_LABEL, SOLVER_RESOURCES};
 use crate::store::cluster::ClusterStore;
 use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::typed;
@@ -202,7 +202,7 @@ impl<'a> TreeReader<'a> {
             for resource in SOLVER_RESOURCES {
                 let foreign = cluster.foreign(resource, namespace, Manager::Person);
                 let listed = foreign
-                    .list(&[SOLVED.map(str::to_owned)].map(|[name, value]| (name, value)))
+                    .list(&[SOLVER_LABEL.map(str::to_owned)].map(|[name, value]| (name, value)))
                     .await;
                 let named = |mut object: Value| {
                     object["kind"] = resource.kind.into();

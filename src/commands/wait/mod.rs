@@ -19,7 +19,7 @@ use crate::context::{Context, store_when_there};
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::input::completers;
 use crate::input::selector::LabelSelector;
-use crate::known::Known;
+use crate::known::StoredFinding;
 use crate::lead;
 use crate::listing::changes::{self, may_be_left_out, others};
 use crate::model::{Duration, Key, Record};
@@ -118,7 +118,7 @@ pub async fn run(args: WaitArgs, context: &mut Context) -> Result<(), Failure> {
             && lead::is_driven(context).await.is_ok_and(|is_driven| !is_driven)
         {
             if !std::mem::replace(&mut is_told, true) {
-                printer.note(lead::NOBODY_DRIVES);
+                printer.note(lead::NO_CONTROLLER);
             }
             // In a cluster a controller starts by itself; other programs may create objects.
             let since = *idle_since.get_or_insert_with(Timestamp::now);
@@ -178,7 +178,7 @@ fn print(
 
 /// Failure if no controller runs on the state folder.
 fn idle_failure(args: &WaitArgs, key: &Key) -> Failure {
-    let message = format!("cannot wait for {key} {}: {}", args.goal.words(), lead::NOBODY_DRIVES);
+    let message = format!("cannot wait for {key} {}: {}", args.goal.words(), lead::NO_CONTROLLER);
     Failure::new(FailureKind::Person, message).about(key)
 }
 
@@ -199,7 +199,7 @@ async fn conclude(
 ) -> Result<(), Failure> {
     for (key, failure) in &failures {
         printer.error(&failure.message, &failure.hints);
-        if let Some(known) = Known::of(store, key, context.now()).await {
+        if let Some(known) = StoredFinding::of(store, key, context.now()).await {
             printer.note(&known.line());
         }
     }

@@ -12,12 +12,12 @@ const GENERATIONS: usize = 4;
 
 /// An object and everything below it.
 #[derive(Debug)]
-pub(super) struct Family {
+pub(super) struct ObjectTree {
     root: Key,
     members: BTreeSet<String>,
 }
 
-impl Family {
+impl ObjectTree {
     /// Starts with the root object.
     pub(super) fn of(root: Key) -> Self {
         Self { root, members: BTreeSet::new() }

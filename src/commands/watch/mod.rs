@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 
-use self::family::Family;
+use self::family::ObjectTree;
 use self::watched::WatchedObjects;
 use crate::context::failure::Failure;
 use crate::context::flags::output::StreamArgs;
@@ -61,7 +61,7 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
     let mut changes = watch_all(&store, root.as_ref(), namespace.as_deref());
     let watched_root = root.clone();
     let mut scene =
-        WatchedObjects::new(Arc::clone(&store), root.map(Family::of), args.all_namespaces);
+        WatchedObjects::new(Arc::clone(&store), root.map(ObjectTree::of), args.all_namespaces);
     let mut screen = is_screen.then(Screen::default);
     let mut tick = tokio::time::interval(REDRAW_INTERVAL);
     // Second of the last drawing; `None` if something has changed since.
@@ -148,7 +148,7 @@ mod tests {
     use crate::model::ObjectName;
     use crate::print::colour::{Colour, Colours};
     use crate::print::table::Headers;
-    use crate::print::talk::{Memory, Talk};
+    use crate::print::talk::{Memory, MessageStream};
 
     #[test]
     fn the_words_of_others_do_not_steer_the_terminal() {
@@ -165,7 +165,7 @@ mod tests {
             let out = Memory::default();
             let mut printer = Printer::new(
                 Box::new(out.clone()),
-                Talk::new(Box::new(Memory::default())),
+                MessageStream::new(Box::new(Memory::default())),
                 format.parse().unwrap(),
                 Headers::Shown,
                 Colours { out: Colour::On, talk: Colour::On },

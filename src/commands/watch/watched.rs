@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::family::{Family, involved};
+use super::family::{ObjectTree, involved};
 use super::news::{self, News};
-use crate::known::KnownNews;
+use crate::known::FindingLog;
 use crate::model::{Key, Kind, Record, Time};
 use crate::print::columns::{self, ColumnStyle, Namespaces, Naming};
 use crate::print::screen::Frame;
@@ -22,21 +22,21 @@ const MAX_RECENT: usize = 100;
 #[derive(Debug)]
 pub(super) struct WatchedObjects {
     store: Arc<dyn Store>,
-    family: Option<Family>,
+    family: Option<ObjectTree>,
     namespaces: bool,
     objects: BTreeMap<Key, Record>,
     recent: VecDeque<News>,
     /// Kinds whose existing objects have been listed once.
     begun: Vec<Kind>,
     /// Known causes of faulty objects.
-    known: KnownNews,
+    known: FindingLog,
 }
 
 impl WatchedObjects {
     /// Starts without objects.
-    pub(super) fn new(store: Arc<dyn Store>, family: Option<Family>, namespaces: bool) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, family: Option<ObjectTree>, namespaces: bool) -> Self {
         let (objects, recent, begun) = (BTreeMap::new(), VecDeque::new(), Vec::new());
-        Self { store, family, namespaces, objects, recent, begun, known: KnownNews::default() }
+        Self { store, family, namespaces, objects, recent, begun, known: FindingLog::default() }
     }
 
     /// Takes in a change and returns the news.
@@ -200,7 +200,7 @@ mod tests {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let root = Key::new(Kind::Certificate, ObjectName::new("default", "web"));
         let mut scene =
-            WatchedObjects::new(Arc::clone(&store), Some(Family::of(root.clone())), false);
+            WatchedObjects::new(Arc::clone(&store), Some(ObjectTree::of(root.clone())), false);
         assert_eq!(scene.missing(), None);
         let (orders, none) = (Kind::Order, Vec::new());
         scene.take(orders, Change::Resynced(none.clone()), Timestamp::UNIX_EPOCH).await.unwrap();

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::duration;
 use super::lease::Terms;
 use crate::store::cluster::Connection;
-use crate::store::cluster::lease::NAMESPACE;
+use crate::store::cluster::lease::LEASE_NAMESPACE;
 
 /// Heading of the flags that have no effect without a cluster.
 pub const HEADING: &str = "Cluster flags";
@@ -39,7 +39,7 @@ pub struct ClusterArgs {
         long,
         global = true,
         value_name = "NAMESPACE",
-        default_value = NAMESPACE,
+        default_value = LEASE_NAMESPACE,
         hide_short_help = true
     )]
     pub leader_election_namespace: String,

@@ -32,14 +32,14 @@ pub struct LeaseArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// Times of the Lease itself.
-    pub lease: lease::Terms,
+    pub lease: lease::LeaseTimes,
     /// Time without a leader before this command drives: cert-manager's replicas look for the Lease every 15 s.
     pub patience: Duration,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { lease: lease::Terms::default(), patience: Duration::from_secs(20) }
+        Self { lease: lease::LeaseTimes::default(), patience: Duration::from_secs(20) }
     }
 }
 
@@ -57,14 +57,14 @@ impl LeaseArgs {
     /// Fails if a holder would lose the Lease before renewing it, or others could take the Lease before work has stopped.
     pub fn terms(&self) -> Result<Terms, Failure> {
         let terms = Terms {
-            lease: lease::Terms {
+            lease: lease::LeaseTimes {
                 duration: self.leader_election_lease_duration.0.unsigned_abs(),
                 renew_deadline: self.leader_election_renew_deadline.0.unsigned_abs(),
                 retry_period: self.leader_election_retry_period.0.unsigned_abs(),
             },
             patience: self.patience.0.unsigned_abs(),
         };
-        let lease::Terms { duration, renew_deadline, retry_period } = terms.lease;
+        let lease::LeaseTimes { duration, renew_deadline, retry_period } = terms.lease;
         let why = if duration.subsec_nanos() != 0 {
             "--leader-election-lease-duration must be whole seconds: a Lease holds nothing finer"
         } else if duration <= renew_deadline {

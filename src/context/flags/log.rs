@@ -9,7 +9,7 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::context::failure::Failure;
 use crate::hints::invocation;
 use crate::print::log::LogFormat;
-use crate::print::talk::{OURS, Tone};
+use crate::print::talk::{MessageForm, OURS};
 
 /// Levels of logs, the most verbose last.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
@@ -66,8 +66,8 @@ pub struct LogArgs {
 
 impl LogArgs {
     /// Returns the tone of messages: quiet or not, text or JSON.
-    pub fn tone(&self) -> Tone {
-        Tone { quiet: self.quiet, json: self.log_format == LogFormat::Json }
+    pub fn tone(&self) -> MessageForm {
+        MessageForm { quiet: self.quiet, json: self.log_format == LogFormat::Json }
     }
 
     /// Returns the filter of logs; without flags, warnings and errors of this program.

@@ -5,9 +5,9 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use crate::print::format::{Format, FormatError};
 
 /// Formats of documents, as they are offered at TAB; a template follows `=`.
-pub const DOCUMENTS: [&str; 5] = ["json", "yaml", "jsonl", "jsonpath=", "jsonpath-as-json="];
+pub const DOCUMENT_FORMATS: [&str; 5] = ["json", "yaml", "jsonl", "jsonpath=", "jsonpath-as-json="];
 /// Formats of a report with a table in it.
-pub const TABLES: [&str; 7] =
+pub const TABLE_FORMATS: [&str; 7] =
     ["wide", "json", "yaml", "jsonl", "csv", "jsonpath=", "jsonpath-as-json="];
 /// Formats of streams.
 const STREAM_FORMATS: [&str; 1] = ["jsonl"];
@@ -27,7 +27,7 @@ pub struct ReportArgs {
     /// Format: json, yaml, jsonl or jsonpath=TEMPLATE
     ///
     /// jsonpath-as-json=TEMPLATE writes the result of a template as JSON.
-    #[arg(long, short, value_name = "FORMAT", value_parser = of_report, add = offered(&DOCUMENTS))]
+    #[arg(long, short, value_name = "FORMAT", value_parser = of_report, add = offered(&DOCUMENT_FORMATS))]
     pub output: Option<Format>,
     /// Leave the headings of tables out
     #[arg(long)]
@@ -126,7 +126,7 @@ pub struct OutputArgs {
     /// Format: wide, name, json, yaml, jsonl and others
     ///
     /// The others are jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE and custom-columns=SPEC.
-    #[arg(long, short, value_name = "FORMAT", add = offered(&[&RESOURCE_FORMATS[..], &DOCUMENTS].concat()))]
+    #[arg(long, short, value_name = "FORMAT", add = offered(&[&RESOURCE_FORMATS[..], &DOCUMENT_FORMATS].concat()))]
     pub output: Option<Format>,
     /// Leave the headings of tables out
     #[arg(long)]
@@ -167,7 +167,7 @@ mod tests {
             format if format.ends_with('=') => format!("{format}{{.a}}"),
             format => format.to_owned(),
         };
-        for format in DOCUMENTS.map(whole) {
+        for format in DOCUMENT_FORMATS.map(whole) {
             assert!(of_documents(&format).is_ok() && of_report(&format).is_ok(), "{format}");
         }
         for format in RESOURCE_FORMATS.map(whole) {

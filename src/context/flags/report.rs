@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Forms as they are offered at TAB; a file follows `=`.
-pub const REPORTS: [&str; 5] = ["github", "junit=", "sarif=", "markdown=", "none"];
+pub const REPORT_FORMS: [&str; 5] = ["github", "junit=", "sarif=", "markdown=", "none"];
 
 /// A form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn what_is_offered_is_taken() {
-        for offered in REPORTS {
+        for offered in REPORT_FORMS {
             let whole =
                 if offered.ends_with('=') { format!("{offered}a") } else { offered.to_owned() };
             assert!(whole.parse::<ReportChoice>().is_ok(), "{offered}");

@@ -55,7 +55,7 @@ pub enum ReachOutcome {
 /// An order as the CA has it (RFC 8555 §7.1.3).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HeldOrder {
+pub struct AuthorityOrder {
     /// URL of the order.
     pub url: String,
     /// Status, as the CA spells it.
@@ -103,15 +103,15 @@ pub struct AccountCase {
     /// URL of the account that has the key in the Secret, if that key is not the registered one.
     pub of_key: Option<String>,
     /// Orders of the account that have not ended and that the store does not know, if the CA lists orders.
-    pub left_orders: Vec<HeldOrder>,
+    pub left_orders: Vec<AuthorityOrder>,
 }
 
 /// Certificate in a Secret, with what the CA, the certificate's hosts and Ingresses show of the certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct KeptCase {
+pub struct StoredCertificateCase {
     /// The certificate.
-    pub certificate: SeenCertificate,
+    pub certificate: CertificateIdentity,
     /// Common name of the issuer of the chain's last certificate; empty if the issuer has no common name.
     pub top_issuer: String,
     /// Renewal window that the CA suggests, if any (RFC 9773).
@@ -129,7 +129,7 @@ pub struct KeptCase {
 /// Fields that distinguish one certificate from another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SeenCertificate {
+pub struct CertificateIdentity {
     /// Serial number, in hexadecimal digits.
     pub serial: String,
     /// Common name of the certificate's issuer; empty if the issuer has none.
@@ -179,7 +179,7 @@ pub struct ServedCase {
     /// Time of the handshake.
     pub at: Timestamp,
     /// The certificate that was shown.
-    pub certificate: SeenCertificate,
+    pub certificate: CertificateIdentity,
 }
 
 /// Secret that an Ingress names for a host.
@@ -195,5 +195,5 @@ pub struct IngressSecretCase {
     /// Whether the Secret exists.
     pub is_there: bool,
     /// Certificate in the Secret; `None` if the Secret holds none.
-    pub certificate: Option<SeenCertificate>,
+    pub certificate: Option<CertificateIdentity>,
 }

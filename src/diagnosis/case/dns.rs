@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::reserved;
-use crate::model::zone_look::{DnsOutcome, DnsReply, ZoneLook};
+use crate::model::zone_look::{DnsOutcome, DnsReply, ZoneState};
 
 /// A name in DNS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct DnsCase {
     /// Absolute name of the record that proves control of the name, for the types that use a record.
     pub record: Option<String>,
     /// Zone of the name, if it was found.
-    pub zone: Option<ZoneLook>,
+    pub zone: Option<ZoneState>,
     /// Name at or above the domain for which resolvers know name servers, but no SOA record.
     pub without_soa: Option<WithoutSoa>,
     /// Single questions with their replies.

@@ -17,7 +17,7 @@ pub mod web;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::case::authority::{HeldCase, HeldOrder, KeptCase};
+use super::case::authority::{AuthorityOrder, HeldCase, StoredCertificateCase};
 use super::case::chain::Chain;
 use super::case::control::ControlCase;
 use super::case::issuer::{IssuerCase, ProviderCase};
@@ -29,7 +29,7 @@ use crate::model::{
     Certificate, CertificateRequest, Challenge, ConditionStatus, Key, ObjectName, Order, State,
     Time,
 };
-use crate::reconcile::schedule::Waits;
+use crate::reconcile::schedule::Obstacle;
 
 /// All observations of one diagnosis.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ pub struct Case {
     /// Reason why this machine cannot listen for HTTP-01, if it has to and the port was tried.
     pub listener_fault: Option<String>,
     /// Objects and questions that could not be observed.
-    pub unseen: Vec<Unseen>,
+    pub unseen: Vec<Unobserved>,
 }
 
 /// Program that works on the objects.
@@ -84,7 +84,7 @@ pub enum DriverCase {
 
 /// Object or question that could not be observed; silence is not health.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unseen {
+pub struct Unobserved {
     /// The object, the question, or the URL.
     pub what: String,
     /// Reason.
@@ -102,7 +102,7 @@ pub struct QueuedCase {
     /// Name to be proven; a wildcard with its `*.`.
     pub domain: String,
     /// Slot or lock that the Challenge waits for.
-    pub waits: Waits,
+    pub waits: Obstacle,
     /// Whether the Challenge waits for another Challenge of the same order, whose turn is only first.
     pub is_of_same_order: bool,
 }
@@ -143,10 +143,10 @@ pub struct CertificateCase {
     pub held: Vec<HeldCase>,
     /// The newest order at the CA, if the CA was asked.
     #[serde(default)]
-    pub held_order: Option<HeldOrder>,
+    pub held_order: Option<AuthorityOrder>,
     /// Certificate in the Secret, if there is one.
     #[serde(default)]
-    pub kept: Option<KeptCase>,
+    pub kept: Option<StoredCertificateCase>,
 }
 
 /// Reason why a Certificate has to be issued.

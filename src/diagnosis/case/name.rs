@@ -6,10 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::dns::DnsCase;
-use super::web::{WebLook, WebrootCase};
+use super::web::{WebProbe, WebrootCase};
 use crate::model::arrival::Arrival;
 use crate::model::caa::CaaRecordSet;
-use crate::model::cause::Sighting;
+use crate::model::cause::CheckFinding;
 use crate::model::names::shown_domain;
 use crate::model::observation::Observation;
 use crate::model::zone_look::ProviderZone;
@@ -41,9 +41,9 @@ pub struct NameCase {
     /// Found addresses that no CA can reach, each with its reserved block.
     pub reserved: Vec<(IpAddr, String)>,
     /// Probe results, one for each address.
-    pub looks: Vec<AddressLook>,
+    pub looks: Vec<AddressProbe>,
     /// Observations of the answer, and what a CA would make of them.
-    pub answer: Option<AnswerLook>,
+    pub answer: Option<AnswerProbe>,
     /// CAA records, from the name upwards, up to the first name that has any.
     pub caa: Vec<CaaLevel>,
     /// Doubled name, `_acme-challenge.NAME.NAME`, if the records of DNS-01 were found under it.
@@ -56,10 +56,10 @@ pub struct NameCase {
     pub dns: Option<DnsCase>,
     /// Probe results at addresses that the CA gets, and that this machine does not get.
     #[serde(default)]
-    pub outer: Vec<AddressLook>,
+    pub outer: Vec<AddressProbe>,
     /// Probe result from inside the cluster, if the user asked for it.
     #[serde(default)]
-    pub inside: Option<InsideLook>,
+    pub inside: Option<InsideProbe>,
     /// The provider's zones with the name of the record's zone, if the record is missing and the provider could be asked.
     #[serde(default)]
     pub provider_zones: Vec<ProviderZone>,
@@ -95,7 +95,7 @@ pub enum LookUp<T> {
 /// Probe of one address of a name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AddressLook {
+pub struct AddressProbe {
     /// The address, with the port that was connected to.
     pub address: SocketAddr,
     /// Observation at the address.
@@ -107,12 +107,12 @@ pub struct AddressLook {
     /// Whether the answer was there.
     pub is_answer: bool,
     /// Fault of what was seen in place of the answer, if the fault is of a known sort.
-    pub sighting: Option<Sighting>,
+    pub sighting: Option<CheckFinding>,
     /// Difference between the views of cert-manager's self-check and of the CA, if any.
     pub disagreement: Option<String>,
     /// Answers of the address to other paths, if the address did not show the expected answer.
     #[serde(default)]
-    pub web: Option<WebLook>,
+    pub web: Option<WebProbe>,
     /// Requests that arrived at our own listener during the probe, if this process listens.
     #[serde(default)]
     pub arrivals: Vec<Arrival>,
@@ -121,19 +121,19 @@ pub struct AddressLook {
 /// Probe from a Pod inside the cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct InsideLook {
+pub struct InsideProbe {
     /// Observation of the probe.
     pub observation: Observation,
     /// Whether the answer was seen.
     pub is_answer: bool,
     /// Fault of what was seen in place of the answer, if the fault is of a known sort.
-    pub sighting: Option<Sighting>,
+    pub sighting: Option<CheckFinding>,
 }
 
 /// Probe of the answer of a Challenge.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AnswerLook {
+pub struct AnswerProbe {
     /// Expected value.
     pub expected: String,
     /// Observations of the probe.
@@ -141,7 +141,7 @@ pub struct AnswerLook {
     /// Reason why a CA would not accept the answer; `None` if the CA would.
     pub reason: Option<String>,
     /// Fault that the reason describes, if the fault is of a known sort.
-    pub sighting: Option<Sighting>,
+    pub sighting: Option<CheckFinding>,
 }
 
 /// CAA records at one name (RFC 8659).

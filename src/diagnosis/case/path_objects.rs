@@ -158,13 +158,13 @@ pub struct OpenShiftRouteCase {
 #[serde(default)]
 pub struct OpenShiftRouteStatus {
     /// Entries, one for each router.
-    pub ingress: Vec<OpenShiftRouterWord>,
+    pub ingress: Vec<OpenShiftRouterStatus>,
 }
 
 /// The entry of one router in the status of a Route of OpenShift.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct OpenShiftRouterWord {
+pub struct OpenShiftRouterStatus {
     /// Conditions; `Admitted` says whether the router serves the Route.
     pub conditions: Vec<Condition>,
 }

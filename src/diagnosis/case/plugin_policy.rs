@@ -10,7 +10,7 @@ use super::network_policy::LabelSelection;
 use crate::model::Metadata;
 
 /// Namespace whose PeerAuthentications apply to the whole mesh, unless Istio was set up otherwise.
-pub const MESH: &str = "istio-system";
+pub const MESH_NAMESPACE: &str = "istio-system";
 
 /// Kind of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub struct PluginPolicyCase {
 
 /// Traffic that a policy keeps away from a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeptAway {
+pub enum DeniedTraffic {
     /// Requests without the mesh's mutual TLS.
     PlainRequests,
     /// All traffic to the port: no rule of the policy permits any.
@@ -67,7 +67,11 @@ impl PluginPolicyKind {
 impl PluginPolicyCase {
     /// Returns what the policy keeps away from a port of a Pod with these labels; `None` if the policy permits some
     /// traffic, is not about the Pod, or has a form that is not read here.
-    pub fn keeps_away(&self, labels: &BTreeMap<String, String>, port: u16) -> Option<KeptAway> {
+    pub fn keeps_away(
+        &self,
+        labels: &BTreeMap<String, String>,
+        port: u16,
+    ) -> Option<DeniedTraffic> {
         match self.kind {
             PluginPolicyKind::PeerAuthentication => self.asks_for_tls(labels, port),
             PluginPolicyKind::CiliumNetworkPolicy
@@ -89,14 +93,14 @@ impl PluginPolicyCase {
         }
     }
 
-    fn asks_for_tls(&self, labels: &BTreeMap<String, String>, port: u16) -> Option<KeptAway> {
+    fn asks_for_tls(&self, labels: &BTreeMap<String, String>, port: u16) -> Option<DeniedTraffic> {
         self.closeness(&self.metadata.namespace, labels)?;
         let of_port = self.spec.pointer(&format!("/portLevelMtls/{port}/mode"));
         let mode = of_port.or_else(|| self.spec.pointer("/mtls/mode")).and_then(Value::as_str);
-        (mode == Some("STRICT")).then_some(KeptAway::PlainRequests)
+        (mode == Some("STRICT")).then_some(DeniedTraffic::PlainRequests)
     }
 
-    fn cilium(&self, labels: &BTreeMap<String, String>, port: u16) -> Option<KeptAway> {
+    fn cilium(&self, labels: &BTreeMap<String, String>, port: u16) -> Option<DeniedTraffic> {
         let mut chosen = selection(&self.spec, "/endpointSelector")?;
         let bare = |key: &str| key.trim_start_matches("k8s:").to_owned();
         chosen.match_labels =
@@ -112,10 +116,10 @@ impl PluginPolicyCase {
             None => !is_empty(rule),
             Some(of) => of.iter().any(|one| has_port(one.get("ports"), "port", "endPort", port)),
         };
-        (chosen.fits(labels) && !rules.iter().any(is_for)).then_some(KeptAway::Port)
+        (chosen.fits(labels) && !rules.iter().any(is_for)).then_some(DeniedTraffic::Port)
     }
 
-    fn calico(&self, port: u16) -> Option<KeptAway> {
+    fn calico(&self, port: u16) -> Option<DeniedTraffic> {
         let text = |field: &str| self.spec.get(field).and_then(Value::as_str).unwrap_or_default();
         // Calico's expressions are a language of their own.
         if !matches!(text("selector").trim(), "" | "all()") || !text("namespaceSelector").is_empty()
@@ -135,7 +139,7 @@ impl PluginPolicyCase {
         };
         let rules = rules.map_or(&[][..], Vec::as_slice);
         let is_of_ingress = !rules.is_empty() || types.iter().any(|one| one == "Ingress");
-        (is_of_ingress && !rules.iter().any(admits)).then_some(KeptAway::Port)
+        (is_of_ingress && !rules.iter().any(admits)).then_some(DeniedTraffic::Port)
     }
 }
 
@@ -184,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    fn keeps(kind: PluginPolicyKind, spec: Value) -> Option<KeptAway> {
+    fn keeps(kind: PluginPolicyKind, spec: Value) -> Option<DeniedTraffic> {
         let labels = BTreeMap::from([("app".to_owned(), "solver".to_owned())]);
         let policy = PluginPolicyCase { kind, metadata: Metadata::default(), spec };
         policy.keeps_away(&labels, 8089)
@@ -193,7 +197,7 @@ mod tests {
     #[test]
     fn istio_asks_for_tls_by_port_or_for_all() {
         let of = |spec: Value| keeps(PluginPolicyKind::PeerAuthentication, spec);
-        assert_eq!(of(json!({"mtls": {"mode": "STRICT"}})), Some(KeptAway::PlainRequests));
+        assert_eq!(of(json!({"mtls": {"mode": "STRICT"}})), Some(DeniedTraffic::PlainRequests));
         assert_eq!(of(json!({"mtls": {"mode": "PERMISSIVE"}})), None);
         assert_eq!(of(json!({})), None);
         let exempt =
@@ -208,8 +212,8 @@ mod tests {
             keeps(PluginPolicyKind::CiliumNetworkPolicy, spec)
         };
         let port = |port: &str| json!([{"toPorts": [{"ports": [{"port": port}]}]}]);
-        assert_eq!(of(json!([{}])), Some(KeptAway::Port));
-        assert_eq!(of(port("443")), Some(KeptAway::Port));
+        assert_eq!(of(json!([{}])), Some(DeniedTraffic::Port));
+        assert_eq!(of(port("443")), Some(DeniedTraffic::Port));
         assert_eq!(of(port("8089")), None);
         assert_eq!(
             of(json!([{"toPorts": [{"ports": [{"port": "8000", "endPort": 9000}]}]}])),
@@ -225,15 +229,15 @@ mod tests {
     #[test]
     fn calico_lets_in_what_a_rule_allows() {
         let of = |spec: Value| keeps(PluginPolicyKind::CalicoGlobalNetworkPolicy, spec);
-        assert_eq!(of(json!({"types": ["Ingress", "Egress"]})), Some(KeptAway::Port));
+        assert_eq!(of(json!({"types": ["Ingress", "Egress"]})), Some(DeniedTraffic::Port));
         assert_eq!(
             of(json!({"selector": "all()", "ingress": [{"action": "Deny"}]})),
-            Some(KeptAway::Port)
+            Some(DeniedTraffic::Port)
         );
         assert_eq!(of(json!({"types": ["Egress"]})), None);
         assert_eq!(of(json!({"selector": "has(role)", "types": ["Ingress"]})), None);
         let ports = |ports: Value| json!({"ingress": [{"action": "Allow", "destination": {"ports": ports}}]});
-        assert_eq!(of(ports(json!([443]))), Some(KeptAway::Port));
+        assert_eq!(of(ports(json!([443]))), Some(DeniedTraffic::Port));
         assert_eq!(of(ports(json!(["8000:9000"]))), None);
         assert_eq!(of(json!({"ingress": [{"action": "Allow"}]})), None);
     }

@@ -76,7 +76,7 @@ pub enum PageMark {
 /// Replies of one address for some paths of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WebLook {
+pub struct WebProbe {
     /// Reply for an unknown token, below the path of challenges.
     pub challenge: WebReply,
     /// Reply for a path beside the path of challenges, below `/.well-known/`.

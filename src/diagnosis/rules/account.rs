@@ -9,7 +9,7 @@ use crate::diagnosis::case::issuer::{
 };
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{FaultRule, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, evidence_of_answer, stored};
 use crate::diagnosis::words::facts;
 use crate::model::common::{condition, is_true};
 use crate::model::memory::{Holder, Memory};
@@ -257,7 +257,7 @@ fn binding_is_missing(case: &Case, found: &mut Vec<Finding>) {
                 &directory.answer
         {
             let asked = format!("GET {}: meta.externalAccountRequired", directory.url);
-            let shown = told(asked, directory.at, "true");
+            let shown = evidence_of_answer(asked, directory.at, "true");
             found.push(
                 Finding::new(CauseId::Acc07, Grade::Certain, of.key.to_string(), shown)
                     .with("ISSUER", of.key.to_string())
@@ -309,7 +309,7 @@ fn key_is_of_another_account(case: &Case, found: &mut Vec<Finding>) {
                 CauseId::Acc11,
                 Grade::Certain,
                 of.key.to_string(),
-                told(asked, account.at, came),
+                evidence_of_answer(asked, account.at, came),
             )
             .shown_by([own])
             .with("ISSUER", of.key.to_string())
@@ -328,7 +328,7 @@ fn orders_are_left_at_the_ca(case: &Case, found: &mut Vec<Finding>) {
         let left: Vec<_> = left.filter(|held| held.expires.is_none_or(|at| at > case.at)).collect();
         let shown = left.iter().map(|held| {
             let until = held.expires.map(|at| format!(", until {}", Time::new(at)));
-            told(
+            evidence_of_answer(
                 format!("order {}", held.url),
                 held.at,
                 held.status.clone() + &until.unwrap_or_default(),

@@ -10,7 +10,9 @@ use crate::diagnosis::case::dns::{DnsCase, DnsVantage, VantageReply};
 use crate::diagnosis::case::name::{LookUp, NameCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, heard, told};
+use crate::diagnosis::finding::{
+    Evidence, FaultRule, Finding, Grade, evidence_of_answer, evidence_of_dns_reply,
+};
 use crate::model::cause::Symptom;
 use crate::model::reserved;
 
@@ -37,7 +39,7 @@ fn name_has_no_address(case: &Case, found: &mut Vec<Finding>) {
             }
             LookUp::NotAsked | LookUp::Found(_) => continue,
         };
-        let shown = told(format!("A and AAAA of {}", name.name), case.at, &came);
+        let shown = evidence_of_answer(format!("A and AAAA of {}", name.name), case.at, &came);
         let is_code = matches!(name.addresses, LookUp::Code(_));
         let servers = name.dns.iter().filter(|_| is_code).flat_map(|dns| {
             let domain = format!("{}.", name.name);
@@ -46,7 +48,9 @@ fn name_has_no_address(case: &Case, found: &mut Vec<Finding>) {
             replies.into_iter().filter(|it| matches!(it.from, DnsVantage::Authority { .. })).take(2)
         });
         found.push(
-            of_name(cause, grade, name, shown).shown_by(servers.map(heard)).with("ANSWER", came),
+            of_name(cause, grade, name, shown)
+                .shown_by(servers.map(evidence_of_dns_reply))
+                .with("ANSWER", came),
         );
     }
 }
@@ -65,10 +69,10 @@ fn address_is_not_public(case: &Case, found: &mut Vec<Finding>) {
         let is_sure = !name.is_bare() && (refusal.is_some() || by_servers.is_some());
         let grade = if is_sure { Grade::Certain } else { Grade::Possible };
         let came = format!("{address}, which is in {block}");
-        let shown = told(format!("A and AAAA of {}", name.name), case.at, came);
+        let shown = evidence_of_answer(format!("A and AAAA of {}", name.name), case.at, came);
         found.push(
             of_name(CauseId::Http02, grade, name, shown)
-                .shown_by(by_servers.map(heard))
+                .shown_by(by_servers.map(evidence_of_dns_reply))
                 .shown_by(refusal)
                 .meaning(if is_sure { CauseSeverity::Error } else { CauseSeverity::Warning })
                 .failing(is_sure)
@@ -87,7 +91,7 @@ fn found_no_address(case: &Case, name: &NameCase) -> Option<Evidence> {
         let challenge = of.challenges.iter().find(|it| it.spec.shown_domain() == held.name)?;
         let is_it = problem::met(challenge, problem) == Some(Symptom::NoAddress);
         let asked = format!("authorization of {} at the CA", held.name);
-        is_it.then(|| told(asked, held.at, problem.to_string()))
+        is_it.then(|| evidence_of_answer(asked, held.at, problem.to_string()))
     })
 }
 

@@ -1,6 +1,6 @@
 //! CTL-03 and CTL-18: webhooks that the API server has to call, and cannot.
 
-use super::control_plane::told;
+use super::control_plane::messages_of_others;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::control::{AdmissionCase, OWN_WEBHOOK};
 use crate::diagnosis::catalogue::id::CauseId;
@@ -58,7 +58,7 @@ fn admission_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
 fn objects_are_not_judged(case: &Case, found: &mut Vec<Finding>) {
     let is_known = |cause| found.iter().any(|finding: &Finding| finding.cause == cause);
     let known = is_known(CauseId::Ctl03) || is_known(CauseId::Ctl18);
-    for (_, shown) in told(case).into_iter().filter(|_| !known) {
+    for (_, shown) in messages_of_others(case).into_iter().filter(|_| !known) {
         let Some(webhook) = unreached_webhook(&shown.came) else { continue };
         let cause = if webhook == OWN_WEBHOOK { CauseId::Ctl03 } else { CauseId::Ctl18 };
         let why = shown.came.clone();

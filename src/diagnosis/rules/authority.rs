@@ -6,7 +6,7 @@ use crate::diagnosis::case::authority::{AuthorityCase, ReachOutcome};
 use crate::diagnosis::case::issuer::{DirectoryAnswer, DirectoryCase, IssuerCase};
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, evidence_of_answer, stored};
 use crate::diagnosis::words::{facts, foreign};
 use crate::model::State;
 use crate::model::acme_server::AcmeServer;
@@ -75,7 +75,11 @@ fn clocks_are_apart(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let grade = if apart > CLOCK_SKEW_FATAL { Grade::Certain } else { Grade::Possible };
-        let shown = told(format!("GET {}: Date", directory.url), directory.at, date.to_string());
+        let shown = evidence_of_answer(
+            format!("GET {}: Date", directory.url),
+            directory.at,
+            date.to_string(),
+        );
         let own = stored("clock of this machine", directory.at, answer.came.to_string());
         found.push(
             about(of, &directory.url, CauseId::Env01, grade, shown)
@@ -107,7 +111,7 @@ fn name_leads_to_ourselves(case: &Case, found: &mut Vec<Finding>) {
         }
         let host = host(&directory.url);
         let came = format!("{address}, which is in {block}");
-        let shown = told(format!("A and AAAA of {host}"), authority.at, came);
+        let shown = evidence_of_answer(format!("A and AAAA of {host}"), authority.at, came);
         found.push(
             about(of, &directory.url, CauseId::Env04, Grade::Certain, shown)
                 .with("HOST", host)
@@ -129,7 +133,7 @@ fn authority_calls_itself_otherwise(case: &Case, found: &mut Vec<Finding>) {
         }
         // A CA may have two names, and know both.
         let grade = if is_other_scheme { Grade::Likely } else { Grade::Possible };
-        let shown = told(format!("GET {}: {name}", directory.url), directory.at, url);
+        let shown = evidence_of_answer(format!("GET {}: {name}", directory.url), directory.at, url);
         found.push(about(of, &directory.url, CauseId::Env06, grade, shown).with("OTHER", url));
     }
 }
@@ -159,8 +163,9 @@ fn one_family_is_lost(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let asked = |address: &std::net::SocketAddr| format!("connection to {address}");
-        let shown = told(asked(&six.address), authority.at, "no answer");
-        let other = told(asked(&four.address), authority.at, format!("made in {took} ms"));
+        let shown = evidence_of_answer(asked(&six.address), authority.at, "no answer");
+        let other =
+            evidence_of_answer(asked(&four.address), authority.at, format!("made in {took} ms"));
         found.push(
             about(of, &directory.url, CauseId::Env07, Grade::Likely, shown)
                 .shown_by([other])
@@ -198,7 +203,7 @@ fn page_answers_in_its_place(case: &Case, found: &mut Vec<Finding>) {
             "status {}, {}{to}, beginning with {:?}",
             answer.status, answer.content_type, answer.start
         );
-        let shown = told(format!("GET {}", directory.url), directory.at, &came);
+        let shown = evidence_of_answer(format!("GET {}", directory.url), directory.at, &came);
         found.push(about(of, &directory.url, CauseId::Env08, grade, shown).with("ANSWER", came));
     }
 }
@@ -212,7 +217,7 @@ fn authorization_is_over(case: &Case, found: &mut Vec<Finding>) {
                 continue;
             }
             let asked = format!("authorization of {} at the CA", held.name);
-            let shown = told(asked, held.at, &held.status);
+            let shown = evidence_of_answer(asked, held.at, &held.status);
             let mut finding =
                 Finding::new(CauseId::Ord07, Grade::Certain, held.name.clone(), shown)
                     .with("DOMAIN", &held.name)
@@ -259,7 +264,11 @@ fn order_has_no_challenges(case: &Case, found: &mut Vec<Finding>) {
         };
         let shown = stored(format!("Order {name}: status"), case.at, &came);
         let held = of.held.iter().map(|held| {
-            told(format!("authorization of {} at the CA", held.name), held.at, &held.status)
+            evidence_of_answer(
+                format!("authorization of {} at the CA", held.name),
+                held.at,
+                &held.status,
+            )
         });
         found.push(
             Finding::new(CauseId::Ord05, Grade::Likely, format!("Order {name}"), shown)
@@ -278,7 +287,7 @@ mod tests {
     use super::super::judge;
     use super::super::tests::{check, with};
     use super::*;
-    use crate::diagnosis::case::authority::{AddressReach, HeldCase, HeldOrder};
+    use crate::diagnosis::case::authority::{AddressReach, AuthorityOrder, HeldCase};
     use crate::model::Problem;
 
     const URL: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -510,7 +519,7 @@ mod tests {
     fn what_the_ca_says_of_an_order_counts_though_no_status_has_it() {
         let of = |kind: Option<&str>| {
             let mut case = ordered("2026-11-24T21:59:30Z", "");
-            case.certificates[0].held_order = Some(HeldOrder {
+            case.certificates[0].held_order = Some(AuthorityOrder {
                 url: "https://ca.example/order/1".into(),
                 status: "invalid".into(),
                 expires: None,

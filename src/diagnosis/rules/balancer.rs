@@ -8,13 +8,13 @@ use super::http_answer::saw;
 use super::open_path::{OpenPath, named, open_paths};
 use super::path::namesakes;
 use crate::diagnosis::case::Case;
-use crate::diagnosis::case::name::{AddressLook, LookUp};
+use crate::diagnosis::case::name::{AddressProbe, LookUp};
 use crate::diagnosis::case::path::age;
 use crate::diagnosis::case::path_objects::{IngressCase, ServiceCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{FaultRule, Finding, Grade, seen, stored};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, evidence_of_probe, stored};
 use crate::model::Event;
-use crate::model::observation::Seen;
+use crate::model::observation::CheckResult;
 
 /// Annotation in which GCE notes the health of back ends.
 const BACKENDS: &str = "ingress.kubernetes.io/backends";
@@ -90,7 +90,7 @@ fn balancer_has_no_address(case: &Case, found: &mut Vec<Finding>) {
         let balancers = &open.path.balancers;
         let is_lacking = |service: &&ServiceCase| service.status.addresses().is_empty();
         let has_nothing =
-            |look: &AddressLook| matches!(look.observation.seen, Seen::Nothing { .. });
+            |look: &AddressProbe| matches!(look.observation.seen, CheckResult::Nothing { .. });
         let is_silent = name.looks.iter().all(has_nothing);
         let is_wrong = name.looks.iter().all(|look| !look.is_answer);
         // The balancer for the class of the solver's Ingress, which has no address either; any answer is another server's.
@@ -121,7 +121,8 @@ fn balancer_has_no_address(case: &Case, found: &mut Vec<Finding>) {
         let detail = format!("{balancer} of type LoadBalancer has no address{why}");
         let finding = open.finding(CauseId::Http39, grade, shown, detail).shown_by(said);
         let look = name.looks.first();
-        let finding = finding.shown_by(look.map(|it| seen(&it.observation, saw(&it.observation))));
+        let finding = finding
+            .shown_by(look.map(|it| evidence_of_probe(&it.observation, saw(&it.observation))));
         let finding = finding.failing(is_nowhere);
         found.push(finding.with("BALANCER", &of.name).with("BALANCER-NAMESPACE", &of.namespace));
     }
@@ -154,15 +155,15 @@ fn some_nodes_lead_nowhere(case: &Case, found: &mut Vec<Finding>) {
                 && service.status.addresses().iter().any(&is_of)
         });
         let Some(service) = local else { continue };
-        let is_silent = |seen: &Seen| matches!(seen, Seen::Nothing { .. });
+        let is_silent = |seen: &CheckResult| matches!(seen, CheckResult::Nothing { .. });
         let mut silent = name.looks.iter().filter(|look| is_silent(&look.observation.seen));
         let answers = name.looks.iter().any(|look| !is_silent(&look.observation.seen));
         let (Some(look), true) = (silent.next(), answers) else { continue };
-        let Seen::Nothing { why, .. } = &look.observation.seen else { continue };
+        let CheckResult::Nothing { why, .. } = &look.observation.seen else { continue };
         let balancer = named("Service", &service.metadata);
         let policy = stored(format!("{balancer}: spec.externalTrafficPolicy"), case.at, "Local");
         let detail = format!("{} does not answer, others do", look.address.ip());
-        let shown = seen(&look.observation, why);
+        let shown = evidence_of_probe(&look.observation, why);
         let finding = open.finding(CauseId::Http27, Grade::Likely, shown, detail);
         found.push(finding.shown_by([policy]).with("NODE-ADDRESS", look.address.ip().to_string()));
     }
@@ -188,7 +189,7 @@ mod tests {
                         "www.example.com",
                         Some(crate::model::ChallengeType::Http01),
                     );
-                    let other = Seen::Reply {
+                    let other = CheckResult::Reply {
                         status: 404,
                         body: String::new(),
                         truncated: false,
@@ -242,7 +243,7 @@ mod tests {
         check(&noted("UNHEALTHY"), &[CauseId::Http25]);
     }
 
-    fn look(address: &str, seen: Seen) -> AddressLook {
+    fn look(address: &str, seen: CheckResult) -> AddressProbe {
         let observation = Observation {
             vantage: Vantage::ThisMachine,
             at: "2026-11-24T22:00:00Z".parse().unwrap(),
@@ -250,7 +251,7 @@ mod tests {
             hops: Vec::new(),
             seen,
         };
-        AddressLook {
+        AddressProbe {
             address: address.parse().unwrap(),
             observation,
             expected: "t.k".into(),
@@ -267,10 +268,12 @@ mod tests {
     fn a_balancer_without_an_address_explains_that_nobody_answers() {
         let of = |answers: bool, addresses: Value, message: Option<&str>| {
             path_with(json!({"ingress": {"ingressClassName": "edge"}}), |case, path| {
-                let silent =
-                    Seen::Nothing { why: "no answer".into(), symptom: Some(Symptom::Unreachable) };
+                let silent = CheckResult::Nothing {
+                    why: "no answer".into(),
+                    symptom: Some(Symptom::Unreachable),
+                };
                 case.names[0].looks =
-                    vec![AddressLook { is_answer: answers, ..look("192.0.2.1:80", silent) }];
+                    vec![AddressProbe { is_answer: answers, ..look("192.0.2.1:80", silent) }];
                 path.balancers = vec![object(json!({
                     "metadata": {"namespace": "edge", "name": "ingress"},
                     "spec": {"type": "LoadBalancer"}, "status": {"loadBalancer": {"ingress": addresses}},
@@ -305,8 +308,8 @@ mod tests {
     fn nodes_that_do_not_answer_are_those_of_a_local_policy() {
         let of = |policy: &str| {
             path_with(json!({"ingress": {"ingressClassName": "edge"}}), |case, path| {
-                let silent = Seen::Nothing { why: "refused".into(), symptom: None };
-                let reply = Seen::Reply {
+                let silent = CheckResult::Nothing { why: "refused".into(), symptom: None };
+                let reply = CheckResult::Reply {
                     status: 200,
                     body: "t.k".into(),
                     truncated: false,
@@ -315,7 +318,7 @@ mod tests {
                 let name = &mut case.names[0];
                 name.addresses =
                     LookUp::Found(vec!["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()]);
-                let good = AddressLook { is_answer: true, ..look("192.0.2.1:80", reply) };
+                let good = AddressProbe { is_answer: true, ..look("192.0.2.1:80", reply) };
                 name.looks = vec![good, look("192.0.2.2:80", silent)];
                 path.balancers = vec![object(json!({
                     "metadata": {"namespace": "edge", "name": "ingress"},

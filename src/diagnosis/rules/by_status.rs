@@ -8,11 +8,11 @@ use std::net::IpAddr;
 use super::open_path::{OpenPath, named, open_paths};
 use super::pod;
 use crate::diagnosis::case::Case;
-use crate::diagnosis::case::name::{AddressLook, NameCase};
+use crate::diagnosis::case::name::{AddressProbe, NameCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Grade};
 use crate::diagnosis::words::http::is_mesh_denial;
-use crate::model::observation::Seen;
+use crate::model::observation::CheckResult;
 use crate::model::reserved;
 
 /// Returns the cause of a wrong answer at an address of `name`, with the observation of the path that decides the cause;
@@ -20,7 +20,7 @@ use crate::model::reserved;
 pub(super) fn judged(
     case: &Case,
     name: &NameCase,
-    look: &AddressLook,
+    look: &AddressProbe,
     guess: (CauseId, Grade),
 ) -> (CauseId, Grade, Option<Evidence>) {
     let (cause, grade) = guess;
@@ -28,7 +28,7 @@ pub(super) fn judged(
     let reply = look.web.as_ref().and_then(|web| web.challenge.reply());
     let server = reply.and_then(|reply| reply.header("server"));
     if case.in_cluster
-        && let Seen::Reply { status: 403, body, .. } = &look.observation.seen
+        && let CheckResult::Reply { status: 403, body, .. } = &look.observation.seen
         && is_mesh_denial(body, server)
     {
         return (CauseId::Ctl14, Grade::Likely, None);
@@ -85,8 +85,10 @@ fn may_have_missed_solver(cause: CauseId) -> bool {
 }
 
 /// Reports whether an answer is Envoy's for a back end that reset its connection, as one with a mesh's mutual TLS does.
-fn is_kept_from_pod(look: &AddressLook) -> bool {
-    let Seen::Reply { status: 502..=504, body, .. } = &look.observation.seen else { return false };
+fn is_kept_from_pod(look: &AddressProbe) -> bool {
+    let CheckResult::Reply { status: 502..=504, body, .. } = &look.observation.seen else {
+        return false;
+    };
     body.starts_with("upstream connect error or disconnect/reset before headers")
         && (body.contains("connection termination") || body.contains("connection reset"))
 }
@@ -138,7 +140,7 @@ mod tests {
     use super::super::{judge, tests};
     use super::*;
     use crate::diagnosis::case::path::ClusterPathCase;
-    use crate::diagnosis::case::web::{WebLook, WebReply};
+    use crate::diagnosis::case::web::{WebProbe, WebReply};
     use crate::diagnosis::finding::Finding;
     use crate::model::ChallengeType;
     use crate::model::cause::Symptom;
@@ -155,7 +157,7 @@ mod tests {
             let mut look = tests::look(at, false);
             let body = "odd".to_owned();
             look.observation.seen =
-                Seen::Reply { status, body, truncated: false, is_declined: false };
+                CheckResult::Reply { status, body, truncated: false, is_declined: false };
             let symptom = if status == 404 { Symptom::NotFound } else { Symptom::ServerError };
             look.sighting = Some(symptom.into());
             name.pending = case.certificates[0].challenges.first().cloned();
@@ -218,13 +220,13 @@ mod tests {
                 let mut look = tests::look("192.0.2.1:80", false);
                 let body = body.to_owned();
                 look.observation.seen =
-                    Seen::Reply { status: 403, body, truncated: false, is_declined: false };
+                    CheckResult::Reply { status: 403, body, truncated: false, is_declined: false };
                 look.sighting = Some(Symptom::Forbidden.into());
                 let page = format!("HTTP/1.1 403 Forbidden\r\nServer: {server}\r\n\r\n");
                 let challenge = WebReply::read(page.as_bytes());
                 let (beside, root) = (challenge.clone(), challenge.clone());
                 let (proxied, again) = (None, Vec::new());
-                look.web = Some(WebLook { challenge, beside, root, proxied, again });
+                look.web = Some(WebProbe { challenge, beside, root, proxied, again });
                 name.looks = vec![look];
                 case.names = vec![name];
             });

@@ -4,7 +4,9 @@ use crate::diagnosis::case::Case;
 use crate::diagnosis::case::issuer::DirectoryAnswer;
 use crate::diagnosis::case::name::{CaaLevel, LookUp, NameCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, heard, told};
+use crate::diagnosis::finding::{
+    Evidence, FaultRule, Finding, Grade, evidence_of_answer, evidence_of_dns_reply,
+};
 use crate::model::ChallengeType;
 use crate::model::caa::{CaaAccount, CaaBar, CaaQuestion, CaaRecordSet};
 
@@ -62,7 +64,8 @@ fn records_are_those_of_a_target(case: &Case, found: &mut Vec<Finding>) {
             .flat_map(|kind| dns.asked(&domain, kind))
             .find_map(|reply| Some((reply, reply.heard.answer()?.aliases.last()?)));
         let Some((reply, target)) = alias else { continue };
-        let shown = Evidence { came: format!("a CNAME of {target}"), ..heard(reply) };
+        let shown =
+            Evidence { came: format!("a CNAME of {target}"), ..evidence_of_dns_reply(reply) };
         let target = target.trim_end_matches('.');
         found.push(
             finding(CauseId::Caa08, name, level, records).with("TARGET", target).shown_by([shown]),
@@ -106,7 +109,7 @@ fn finding(cause: CauseId, name: &NameCase, level: &CaaLevel, records: &CaaRecor
 }
 
 fn evidence(level: &CaaLevel, came: &str) -> Evidence {
-    told(format!("CAA of {}", level.name), level.at, came)
+    evidence_of_answer(format!("CAA of {}", level.name), level.at, came)
 }
 
 fn records_cannot_be_read(case: &Case, found: &mut Vec<Finding>) {

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::judge;
 use super::tests::{by, case, check, issuer_key, look, observation, refused, said, with};
-use crate::diagnosis::case::authority::{AccountCase, HeldCase, HeldOrder};
+use crate::diagnosis::case::authority::{AccountCase, AuthorityOrder, HeldCase};
 use crate::diagnosis::case::issuer::{SecretCase, SecretState, SecretUse};
-use crate::diagnosis::case::name::{AnswerLook, NameCase};
+use crate::diagnosis::case::name::{AnswerProbe, NameCase};
 use crate::diagnosis::case::web::WebrootCase;
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::model::cause::Symptom;
-use crate::model::observation::{Said, Seen};
+use crate::model::observation::{CheckResult, NameServerAnswer};
 use crate::model::{ChallengeType, ObjectName};
 
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -271,7 +271,7 @@ fn an_account_is_told_by_its_key_and_by_what_it_has_left() {
     check(&other, &[CauseId::Acc11]);
     let left = |expires: &'static str| {
         let mut case = account(|_| ());
-        let held = HeldOrder {
+        let held = AuthorityOrder {
             url: "https://ca.example/order/1".into(),
             status: "pending".into(),
             expires: expires.parse().ok(),
@@ -319,7 +319,7 @@ fn a_deletion_hangs_after_a_while() {
 fn seen(kind: ChallengeType, symptom: Symptom, in_cluster: bool) -> Case {
     let mut case = by(kind, |name| {
         let mut look = look("192.0.2.1:80", false);
-        look.observation.seen = Seen::Nothing { symptom: Some(symptom), why: "so".into() };
+        look.observation.seen = CheckResult::Nothing { symptom: Some(symptom), why: "so".into() };
         look.sighting = Some(symptom.into());
         name.looks = vec![look];
     });
@@ -351,9 +351,12 @@ fn every_symptom_of_an_address_has_its_cause() {
 fn not_found(kind: ChallengeType, change: impl FnOnce(&mut NameCase)) -> Case {
     by(kind, |name| {
         name.issuer = Some(issuer_key());
-        name.answer = Some(AnswerLook {
+        name.answer = Some(AnswerProbe {
             expected: "digest".into(),
-            observations: vec![observation(Seen::Nothing { symptom: None, why: "so".into() })],
+            observations: vec![observation(CheckResult::Nothing {
+                symptom: None,
+                why: "so".into(),
+            })],
             reason: Some("so".into()),
             sighting: None,
         });
@@ -376,13 +379,13 @@ fn every_symptom_of_a_record_has_its_cause() {
         });
         check(&case, &[cause]);
     }
-    let referred = said(&[Said::Referral("sub.example.com.".into())]);
+    let referred = said(&[NameServerAnswer::Referral("sub.example.com.".into())]);
     check(&referred, &[CauseId::D0107]);
-    let mut alias = said(&[Said::NoName]);
+    let mut alias = said(&[NameServerAnswer::NoName]);
     alias.names[0].answer.as_mut().unwrap().sighting = Some(S::AliasNotFollowed.into());
     check(&alias, &[CauseId::D0109]);
     // acme-dns has a name for each registration, which an alias leads to.
-    let mut elsewhere = said(&[Said::Texts(vec!["other".into()])]);
+    let mut elsewhere = said(&[NameServerAnswer::Texts(vec!["other".into()])]);
     let registered = ordered(|_, _, challenge| {
         let secret = json!({"name": "acme-dns", "key": "accounts"});
         let acme_dns = json!({"host": "https://auth.example", "accountSecretRef": secret});
@@ -391,7 +394,7 @@ fn every_symptom_of_a_record_has_its_cause() {
     elsewhere.names[0].pending = registered.certificates[0].challenges.first().cloned();
     elsewhere.names[0].answer.as_mut().unwrap().sighting = Some(S::AliasNotFollowed.into());
     check(&elsewhere, &[CauseId::Prv13]);
-    let mut persistent = said(&[Said::NoText]);
+    let mut persistent = said(&[NameServerAnswer::NoText]);
     persistent.names[0].kind = Some(ChallengeType::DnsPersist01);
     check(&persistent, &[CauseId::Per02]);
     check(&case(), &[]);

@@ -33,7 +33,7 @@ const DEFAULT_QPS: &str = "20";
 
 /// Returns the messages of others about open Certificates: reasons of Challenges and Orders, and Events about any of the
 /// Certificate's objects. Each comes with the Certificate's issuer, if the issuer's kind is ours.
-pub(super) fn told(case: &Case) -> Vec<(Option<Key>, Evidence)> {
+pub(super) fn messages_of_others(case: &Case) -> Vec<(Option<Key>, Evidence)> {
     let mut all = Vec::new();
     for of in case.certificates.iter().filter(|of| of.is_open()) {
         let issuer = issuer_key(&of.certificate);
@@ -146,7 +146,7 @@ fn right_is_missing(case: &Case, found: &mut Vec<Finding>) {
                 .with("WHAT", what),
         );
     };
-    for (_, shown) in told(case) {
+    for (_, shown) in messages_of_others(case) {
         let Some(right) = controller::missing_right(&shown.came) else { continue };
         // The rules for webhooks report the webhooks' permissions.
         if groups.contains(&right.group) || (right.resource == "secrets" && !groups.is_empty()) {
@@ -257,7 +257,7 @@ fn gateway_api_is_off(case: &Case, found: &mut Vec<Finding>) {
             Finding::new(CauseId::Gw01, grade, subject.clone(), shown).with("ISSUER", subject),
         );
     };
-    for (issuer, shown) in told(case) {
+    for (issuer, shown) in messages_of_others(case) {
         if let Some(issuer) = issuer
             && controller::controller_lack(&shown.came) == Some(ControllerLack::GatewayApi)
         {
@@ -307,7 +307,7 @@ fn look_goes_through_a_proxy(case: &Case, found: &mut Vec<Finding>) {
         let variables = stored(deployment(controller, "env"), case.at, came);
         let looks = name.looks.iter();
         let looks = looks.map(|look| {
-            crate::diagnosis::finding::seen(&look.observation, "the answer, from here")
+            crate::diagnosis::finding::evidence_of_probe(&look.observation, "the answer, from here")
         });
         found.push(
             Finding::new(CauseId::Http33, Grade::Likely, name.shown(), shown)
@@ -580,12 +580,12 @@ pub(super) mod tests {
                     vantage: crate::model::observation::Vantage::ThisMachine,
                     hops: Vec::new(),
                     at: case.at,
-                    seen: crate::model::observation::Seen::NoLook {
+                    seen: crate::model::observation::CheckResult::NoLook {
                         why: String::new(),
                         symptom: None,
                     },
                 };
-                name.looks = vec![crate::diagnosis::case::name::AddressLook {
+                name.looks = vec![crate::diagnosis::case::name::AddressProbe {
                     address: "192.0.2.1:80".parse().unwrap(),
                     observation,
                     expected: String::new(),

@@ -9,7 +9,7 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::catalogue::{self, CauseSeverity};
 use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored};
 use crate::model::{Metadata, Time};
-use crate::reconcile::schedule::Waits;
+use crate::reconcile::schedule::Obstacle;
 
 /// Time after which a wait is an error, if the Challenges ahead have been stuck for as long.
 const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(10);
@@ -88,14 +88,14 @@ fn challenge_is_queued(case: &Case, found: &mut Vec<Finding>) {
         let asked = format!("Challenge {name}: status.processing");
         let subject = queued.domain.clone();
         let finding = match &queued.waits {
-            Waits::Slot { slots } => {
+            Obstacle::Slot { slots } => {
                 let shown = stored(asked, at, format!("false; {slots} of {slots} slots are taken"));
                 Finding::new(CauseId::Ctl04, Grade::Certain, subject, shown)
                     .shown_by(case.running.iter().map(|one| runs(case, one)))
                     .with("SLOTS", slots.to_string())
                     .with("DOMAIN", &queued.domain)
             }
-            Waits::Lock { holder } => {
+            Obstacle::Lock { holder } => {
                 let of_holder = case.running.iter().find(|one| one.challenge == *holder);
                 let shown = stored(
                     asked,
@@ -109,7 +109,7 @@ fn challenge_is_queued(case: &Case, found: &mut Vec<Finding>) {
                     .with("HOLDER-NAMESPACE", &holder.namespace)
                     .with("DOMAIN", &queued.domain)
             }
-            Waits::Nothing => continue,
+            Obstacle::Nothing => continue,
         };
         found.push(match stuck(case, queued) {
             Some(causes) => finding.shown_by(causes).meaning(CauseSeverity::Error),
@@ -127,7 +127,7 @@ fn stuck(case: &Case, queued: &QueuedCase) -> Option<Vec<Evidence>> {
     let mut all = case.certificates.iter().flat_map(|of| &of.challenges);
     let own = all.find(|challenge| challenge.name() == queued.challenge)?;
     let ahead = case.running.iter().filter(|one| match &queued.waits {
-        Waits::Lock { holder } => one.challenge == *holder,
+        Obstacle::Lock { holder } => one.challenge == *holder,
         _ => true,
     });
     let ahead: Vec<&RunningCase> = ahead.collect();

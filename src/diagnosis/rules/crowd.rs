@@ -12,13 +12,13 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Finding;
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
-use crate::model::observation::{Said, Seen};
+use crate::model::observation::{CheckResult, NameServerAnswer};
 
 /// A case of one Certificate whose name meets a symptom at its one address.
 fn met(symptom: Symptom) -> Case {
     by(ChallengeType::Http01, |name| {
         let mut look = look("192.0.2.1:80", false);
-        look.observation.seen = Seen::Nothing { symptom: Some(symptom), why: "so".into() };
+        look.observation.seen = CheckResult::Nothing { symptom: Some(symptom), why: "so".into() };
         look.sighting = Some(symptom.into());
         name.looks = vec![look];
     })
@@ -32,7 +32,8 @@ fn found(addresses: LookUp<Vec<std::net::IpAddr>>) -> Case {
 /// Twenty cases of one Certificate each, and the cause that each shows.
 fn faults() -> Vec<(CauseId, Case)> {
     use {CauseId as Id, Symptom as S};
-    let texts = |all: &[&str]| Said::Texts(all.iter().map(|text| (*text).to_owned()).collect());
+    let texts =
+        |all: &[&str]| NameServerAnswer::Texts(all.iter().map(|text| (*text).to_owned()).collect());
     let mut all: Vec<(CauseId, Case)> = [
         (Id::Http04, S::Unreachable),
         (Id::Http05, S::ConnectionRefused),
@@ -54,11 +55,11 @@ fn faults() -> Vec<(CauseId, Case)> {
     all.extend([
         (Id::Http01, found(LookUp::NoName("no such host".into()))),
         (Id::Dns01, found(LookUp::Code("SERVFAIL".into()))),
-        (Id::D0101, said(&[Said::NoName, Said::NoText])),
-        (Id::D0102, said(&[texts(&["digest"]), Said::NoName])),
+        (Id::D0101, said(&[NameServerAnswer::NoName, NameServerAnswer::NoText])),
+        (Id::D0102, said(&[texts(&["digest"]), NameServerAnswer::NoName])),
         (Id::D0111, said(&[texts(&["other"]), texts(&["other"])])),
         (Id::D0112, said(&[texts(&["\"digest\""])])),
-        (Id::D0107, said(&[Said::Referral("sub.example.com.".into())])),
+        (Id::D0107, said(&[NameServerAnswer::Referral("sub.example.com.".into())])),
     ]);
     all
 }

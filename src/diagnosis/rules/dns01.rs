@@ -1,16 +1,19 @@
 //! D01 and DNS: zones, name servers and the records of DNS-01.
 
 use super::symptom;
-use crate::diagnosis::case::name::{AnswerLook, LookUp, NameCase};
+use crate::diagnosis::case::name::{AnswerProbe, LookUp, NameCase};
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, heard, seen, stored, told};
+use crate::diagnosis::finding::{
+    Evidence, FaultRule, Finding, Grade, evidence_of_answer, evidence_of_dns_reply,
+    evidence_of_probe, stored,
+};
 use crate::diagnosis::words::facts;
 use crate::model::ChallengeType;
 use crate::model::cause::{Cause, Symptom};
 use crate::model::memory::{Holder, Memory};
-use crate::model::observation::{NameServer, Observation, Said, Seen};
+use crate::model::observation::{CheckResult, NameServer, NameServerAnswer, Observation};
 use crate::reconcile::dns01_visible;
 
 /// Minimum number of letters by which a cut text is recognized.
@@ -20,7 +23,7 @@ pub(super) const RULES: &[FaultRule] =
     &[record_is_not_seen, record_is_not_written, record_is_doubled];
 
 /// Returns the names that a CA validates by a record, with the probe of each answer.
-pub(super) fn by_record(case: &Case) -> impl Iterator<Item = (&NameCase, &AnswerLook)> {
+pub(super) fn by_record(case: &Case) -> impl Iterator<Item = (&NameCase, &AnswerProbe)> {
     let by_record = |name: &&NameCase| name.kind.is_some_and(ChallengeType::is_by_record);
     case.names.iter().filter(by_record).filter_map(|name| Some((name, name.answer.as_ref()?)))
 }
@@ -45,7 +48,7 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
     for (name, answer) in by_record(case) {
         let (Some(reason), Some(kind)) = (&answer.reason, name.kind) else { continue };
         let Some(look) = answer.observations.first() else { continue };
-        let Seen::Records { name: record, servers, .. } = &look.seen else {
+        let CheckResult::Records { name: record, servers, .. } = &look.seen else {
             let domain = format!("{}.", name.name);
             // Silent resolvers are a cause of their own (D01-15), and no fault of the zone.
             if name.dns.as_ref().is_some_and(|dns| dns.is_of_silent_resolvers(&domain)) {
@@ -55,15 +58,17 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             if let Some(symptom) = symptom {
                 let (cause, grade) = symptom::cause_of(symptom, kind, case.in_cluster);
                 // No observation confirms the symptom.
-                let is_blind = matches!(look.seen, Seen::NoLook { .. });
+                let is_blind = matches!(look.seen, CheckResult::NoLook { .. });
                 let grade = if is_blind { Grade::Possible } else { grade };
-                found.push(about(cause, grade, name, seen(look, reason)).with("ANSWER", reason));
+                found.push(
+                    about(cause, grade, name, evidence_of_probe(look, reason))
+                        .with("ANSWER", reason),
+                );
             }
             continue;
         };
         // A record of dns-persist-01 that is there is judged field by field.
-        let has_text =
-            |server: &NameServer| matches!(&server.said, Said::Texts(texts) if !texts.is_empty());
+        let has_text = |server: &NameServer| matches!(&server.said, NameServerAnswer::Texts(texts) if !texts.is_empty());
         if kind == ChallengeType::DnsPersist01 && servers.iter().any(has_text) {
             continue;
         }
@@ -71,7 +76,9 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
         // acme-dns writes at its own names alone: without an alias its record is never looked up.
         let is_without_alias = is_of_acme_dns(name)
             && name.pending.as_ref().is_some_and(|it| it.spec.record_name() == *record)
-            && servers.iter().all(|server| matches!(&server.said, Said::NoName | Said::Texts(_)));
+            && servers.iter().all(|server| {
+                matches!(&server.said, NameServerAnswer::NoName | NameServerAnswer::Texts(_))
+            });
         let (cause, grade) = match answer.sighting.map(|sighting| sighting.symptom) {
             _ if is_without_alias => (CauseId::Prv13, Grade::Likely),
             None if kind == ChallengeType::DnsPersist01 => (CauseId::Per02, Grade::Likely),
@@ -107,8 +114,9 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
         let evidence = servers.iter().take(6).map(|server| line(look, record, server));
         let (behind, _) = held_back.unwrap_or_default();
         let grade = if behind.is_empty() || is_on_its_way { grade } else { Grade::Certain };
-        let mut finding =
-            about(cause, grade, name, seen(look, reason)).shown_by(behind).shown_by(evidence);
+        let mut finding = about(cause, grade, name, evidence_of_probe(look, reason))
+            .shown_by(behind)
+            .shown_by(evidence);
         let at = record.trim_end_matches('.');
         let alias = by_solver.map(|challenge| {
             let alias = challenge.spec.record_name();
@@ -150,10 +158,11 @@ fn replication_fault(
         |of: Option<u32>| of.map_or_else(|| "no such zone".to_owned(), |n| format!("serial {n}"));
     let asked = |at: &str| format!("SOA of {} at {at}", zone.name.trim_end_matches('.'));
     let updates = format!("{} (the server of the updates)", primary.address);
-    let own = told(asked(&updates), case.at, serial(primary.serial));
+    let own = evidence_of_answer(asked(&updates), case.at, serial(primary.serial));
     let public = zone.servers.iter().take(4);
-    let public =
-        public.map(|it| told(asked(it.name.trim_end_matches('.')), case.at, serial(it.serial)));
+    let public = public.map(|it| {
+        evidence_of_answer(asked(it.name.trim_end_matches('.')), case.at, serial(it.serial))
+    });
     let is_newer =
         |theirs: u32| primary.serial.is_some_and(|own| theirs.wrapping_sub(own) < 1 << 31);
     let mut serials = zone.servers.iter().filter_map(|it| it.serial).peekable();
@@ -166,7 +175,10 @@ fn replication_fault(
     };
     let is_another = !known.is_empty() && !known.iter().any(is_server);
     let is_never_copied = is_older || is_another;
-    Some(([heard(&primary.record), own].into_iter().chain(public).collect(), is_never_copied))
+    Some((
+        [evidence_of_dns_reply(&primary.record), own].into_iter().chain(public).collect(),
+        is_never_copied,
+    ))
 }
 
 fn is_of_acme_dns(name: &NameCase) -> bool {
@@ -215,18 +227,18 @@ pub(super) fn line(look: &Observation, record: &str, server: &NameServer) -> Evi
         vantage: Some(look.vantage.clone()),
         at: look.at,
         came: match &server.said {
-            Said::Texts(texts) => {
+            NameServerAnswer::Texts(texts) => {
                 texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(" ")
             }
-            Said::NoName => "NXDOMAIN".to_owned(),
-            Said::Code(code) => code.clone(),
+            NameServerAnswer::NoName => "NXDOMAIN".to_owned(),
+            NameServerAnswer::Code(code) => code.clone(),
             said => dns01_visible::words(said),
         },
     }
 }
 
 fn has(server: &NameServer, expected: &str) -> bool {
-    matches!(&server.said, Said::Texts(texts) if texts.iter().any(|text| text == expected))
+    matches!(&server.said, NameServerAnswer::Texts(texts) if texts.iter().any(|text| text == expected))
 }
 
 /// Reports whether every server that fails has given the zone's SOA record.
@@ -238,7 +250,12 @@ fn is_of_texts_alone(name: &NameCase, servers: &[NameServer]) -> bool {
         })
     };
     let fails = |server: &&NameServer| {
-        matches!(server.said, Said::Code(_) | Said::Nothing(_) | Said::Unreadable(_))
+        matches!(
+            server.said,
+            NameServerAnswer::Code(_)
+                | NameServerAnswer::Nothing(_)
+                | NameServerAnswer::Unreadable(_)
+        )
     };
     servers.iter().filter(fails).all(serves)
 }
@@ -246,18 +263,24 @@ fn is_of_texts_alone(name: &NameCase, servers: &[NameServer]) -> bool {
 /// Returns the cause that the zone's servers show together. A server's silent addresses count only if all of its addresses
 /// are silent; `others` are values that belong to the record for other names.
 fn by_servers(expected: &str, servers: &[NameServer], others: &[&str]) -> (CauseId, Grade) {
-    let asked = dns01_visible::heard(servers);
-    let is_silent =
-        |said: &Said| matches!(said, Said::Nothing(_) | Said::Unreadable(_) | Said::NoRoute);
+    let asked = dns01_visible::counted_replies(servers);
+    let is_silent = |said: &NameServerAnswer| {
+        matches!(
+            said,
+            NameServerAnswer::Nothing(_)
+                | NameServerAnswer::Unreadable(_)
+                | NameServerAnswer::NoRoute
+        )
+    };
     let have = asked.iter().filter(|all| all.iter().all(|server| has(server, expected))).count();
     let all = || asked.iter().flatten();
-    let codes = all().any(|server| matches!(server.said, Said::Code(_)));
+    let codes = all().any(|server| matches!(server.said, NameServerAnswer::Code(_)));
     let silent = asked.iter().any(|all| all.iter().all(|server| is_silent(&server.said)));
     let all_silent = all().all(|server| is_silent(&server.said));
-    let referred = all().any(|server| matches!(server.said, Said::Referral(_)));
+    let referred = all().any(|server| matches!(server.said, NameServerAnswer::Referral(_)));
     let texts = || {
         all().filter_map(|server| match &server.said {
-            Said::Texts(texts) => Some(texts),
+            NameServerAnswer::Texts(texts) => Some(texts),
             _ => None,
         })
     };
@@ -288,7 +311,7 @@ fn is_mangled(text: &str, expected: &str) -> bool {
 fn record_is_doubled(case: &Case, found: &mut Vec<Finding>) {
     for (name, answer) in by_record(case) {
         let Some(doubled) = &name.doubled else { continue };
-        let shown = told(format!("TXT of {doubled}"), case.at, &answer.expected);
+        let shown = evidence_of_answer(format!("TXT of {doubled}"), case.at, &answer.expected);
         found.push(
             about(CauseId::D0110, Grade::Certain, name, shown)
                 .with("RECORD", doubled)

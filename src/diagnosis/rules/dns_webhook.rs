@@ -1,6 +1,6 @@
 //! PRV-04 and PRV-08 to PRV-11: credentials of the machine, and webhooks for DNS-01.
 
-use super::control_plane::told;
+use super::control_plane::messages_of_others;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::control::{DnsWebhookCase, WebhookApi};
 use crate::diagnosis::catalogue::id::CauseId;
@@ -25,7 +25,7 @@ fn of_webhook(cause: CauseId, grade: Grade, of: &DnsWebhookCase, shown: Evidence
 
 /// PRV-04, by the controller's message; the controller would not complain if a flag allowed the credentials.
 fn ambient_credentials_are_refused(case: &Case, found: &mut Vec<Finding>) {
-    for (issuer, shown) in told(case) {
+    for (issuer, shown) in messages_of_others(case) {
         if controller::controller_lack(&shown.came) != Some(ControllerLack::AmbientCredentials) {
             continue;
         }
@@ -116,7 +116,7 @@ fn webhook_is_closed(case: &Case, found: &mut Vec<Finding>) {
 
 /// PRV-08 to PRV-11, by the answers to the controller, for when the API server's side may not be read.
 fn webhook_is_refused(case: &Case, found: &mut Vec<Finding>) {
-    for (issuer, shown) in told(case) {
+    for (issuer, shown) in messages_of_others(case) {
         let Some(issuer) = issuer else { continue };
         let Some(of) = case.control.dns_webhooks.iter().find(|of| of.issuer == issuer) else {
             continue;

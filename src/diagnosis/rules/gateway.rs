@@ -6,13 +6,13 @@ use super::gateway_hops::{
 use super::open_path::{OpenPath, named, open_paths};
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::gateway_objects::{ListenerCase, RouteCase};
-use crate::diagnosis::case::name::AddressLook;
+use crate::diagnosis::case::name::AddressProbe;
 use crate::diagnosis::case::path::age;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade};
 use crate::diagnosis::words::controller::{lacks_gateway_api, names_parent_twice};
 use crate::model::common::{Condition, ConditionStatus, condition};
-use crate::model::observation::Seen;
+use crate::model::observation::CheckResult;
 use crate::model::solver::{GatewaySolver, ParentReference};
 
 /// Maximum time that the controller of a Gateway takes to report on a route.
@@ -180,7 +180,8 @@ fn waits_for_controller(open: &OpenPath<'_>, one: &NamedParent<'_>) -> Option<Ro
     // A new Gateway may still be taken up, unless nothing answers for the name.
     let name = open.case.names.iter().find(|name| name.shown() == open.wanted.domain);
     let looks = name.map(|name| &name.looks[..]).unwrap_or_default();
-    let is_nothing = |look: &AddressLook| matches!(look.observation.seen, Seen::Nothing { .. });
+    let is_nothing =
+        |look: &AddressProbe| matches!(look.observation.seen, CheckResult::Nothing { .. });
     let is_dead = !looks.is_empty() && looks.iter().all(is_nothing);
     if !is_untouched || !(is_dead || age(&gateway.metadata, open.case.at) > CONTROLLER_REPORT_MAX) {
         return None;
@@ -272,7 +273,7 @@ mod tests {
                 look.is_answer = answers;
                 if !answers {
                     let symptom = Some(Symptom::ConnectionRefused);
-                    look.observation.seen = Seen::Nothing { why: "refused".into(), symptom };
+                    look.observation.seen = CheckResult::Nothing { why: "refused".into(), symptom };
                 }
                 case.names = vec![tests::name("www.example.com", Some(ChallengeType::Http01))];
                 case.names[0].looks = if reason == "New" { Vec::new() } else { vec![look] };

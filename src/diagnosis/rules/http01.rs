@@ -4,14 +4,14 @@ use url::Url;
 
 use super::http_answer::{ACME_TLS, body_fault, lacks, saw, stateless, surplus};
 use super::{by_status, symptom};
-use crate::diagnosis::case::name::{AddressLook, NameCase};
-use crate::diagnosis::case::web::{WebLook, WebReply};
+use crate::diagnosis::case::name::{AddressProbe, NameCase};
+use crate::diagnosis::case::web::{WebProbe, WebReply};
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, seen, stored};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, evidence_of_probe, stored};
 use crate::diagnosis::words::{facts, http, refusal};
 use crate::model::cause::{Cause, Symptom};
-use crate::model::observation::{Observation, Seen};
+use crate::model::observation::{CheckResult, Observation};
 use crate::model::{Challenge, ChallengeType, State};
 
 pub(super) const RULES: &[FaultRule] = &[
@@ -43,19 +43,19 @@ pub(super) fn of_name(
 
 /// Returns the cause that a probe of an address shows; `None` if the answer is right.
 pub(super) fn fault(
-    look: &AddressLook,
+    look: &AddressProbe,
     kind: ChallengeType,
     in_cluster: bool,
 ) -> Option<(CauseId, Grade)> {
     if look.is_answer {
         return None;
     }
-    if let Seen::Reply { status: 400.., body, .. } = &look.observation.seen
+    if let CheckResult::Reply { status: 400.., body, .. } = &look.observation.seen
         && http::is_of_tls_port(body)
     {
         return Some((CauseId::Http20, Grade::Certain));
     }
-    if let Seen::Reply { status, body, .. } = &look.observation.seen {
+    if let CheckResult::Reply { status, body, .. } = &look.observation.seen {
         if *status == 400 && http::wants_client_certificate(body) {
             return Some((CauseId::Http16, Grade::Certain));
         }
@@ -63,7 +63,7 @@ pub(super) fn fault(
             return Some((CauseId::Http25, Grade::Likely));
         }
     }
-    if let Seen::Handshake { protocol, .. } = &look.observation.seen {
+    if let CheckResult::Handshake { protocol, .. } = &look.observation.seen {
         let is_other = protocol.as_bytes() != ACME_TLS.as_bytes();
         return Some((if is_other { CauseId::Tls01 } else { CauseId::Tls02 }, Grade::Certain));
     }
@@ -74,11 +74,13 @@ pub(super) fn fault(
         let led = sighting.filter(|it| matches!(it, Symptom::TlsPortSilent | Symptom::NoTls));
         let symptom = led.or_else(|| fault_of(&look.observation))?;
         let (cause, grade) = symptom::cause_of(symptom, kind, in_cluster);
-        let is_said =
-            !matches!(look.observation.seen, Seen::Nothing { .. } | Seen::Redirect { .. });
+        let is_said = !matches!(
+            look.observation.seen,
+            CheckResult::Nothing { .. } | CheckResult::Redirect { .. }
+        );
         return Some((cause, if is_said { Grade::Possible } else { grade }));
     }
-    if let Seen::Reply { status, body, .. } = &look.observation.seen
+    if let CheckResult::Reply { status, body, .. } = &look.observation.seen
         && *status != 200
         && body.trim_end() == look.expected
     {
@@ -86,7 +88,7 @@ pub(super) fn fault(
         return Some((CauseId::Http32, Grade::Certain));
     }
     if sighting != Some(Symptom::RedirectedAway)
-        && let Seen::Reply { status: 200, body, .. } = &look.observation.seen
+        && let CheckResult::Reply { status: 200, body, .. } = &look.observation.seen
     {
         return Some(body_fault(look, body));
     }
@@ -95,7 +97,7 @@ pub(super) fn fault(
         return Some((CauseId::Http14, Grade::Likely));
     }
     // The server also hangs up on a header of the PROXY protocol: no server is there that needs such a header.
-    let is_hung_up = |web: &WebLook| {
+    let is_hung_up = |web: &WebProbe| {
         let all = [&web.challenge, &web.beside, &web.root];
         web.proxied == Some(WebReply::Ended) && all.iter().all(|it| **it == WebReply::Ended)
     };
@@ -115,16 +117,16 @@ fn is_led_to_https(look: &Observation) -> bool {
 /// Returns the fault of a server as such, whatever answer was expected.
 fn fault_of(observation: &Observation) -> Option<Symptom> {
     match &observation.seen {
-        Seen::Nothing { symptom, .. } => *symptom,
-        Seen::Redirect { .. } => Some(Symptom::RedirectNotFollowed),
-        Seen::Reply { status: 401 | 403, .. } => Some(Symptom::Forbidden),
-        Seen::Reply { status: 400, .. } => Some(Symptom::BadRequest),
-        Seen::Reply { status: 402 | 405..=499, .. } => Some(Symptom::RequestRefused),
-        Seen::Reply { status: 500.., .. } => Some(Symptom::ServerError),
-        Seen::Reply { .. }
-        | Seen::NoLook { .. }
-        | Seen::Handshake { .. }
-        | Seen::Records { .. } => None,
+        CheckResult::Nothing { symptom, .. } => *symptom,
+        CheckResult::Redirect { .. } => Some(Symptom::RedirectNotFollowed),
+        CheckResult::Reply { status: 401 | 403, .. } => Some(Symptom::Forbidden),
+        CheckResult::Reply { status: 400, .. } => Some(Symptom::BadRequest),
+        CheckResult::Reply { status: 402 | 405..=499, .. } => Some(Symptom::RequestRefused),
+        CheckResult::Reply { status: 500.., .. } => Some(Symptom::ServerError),
+        CheckResult::Reply { .. }
+        | CheckResult::NoLook { .. }
+        | CheckResult::Handshake { .. }
+        | CheckResult::Records { .. } => None,
     }
 }
 
@@ -132,22 +134,24 @@ fn fault_of(observation: &Observation) -> Option<Symptom> {
 fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
     for name in by_address(case).filter(|name| !has_answered_ca(case, name)) {
         let kind = name.kind.unwrap_or(ChallengeType::Http01);
-        let of = |look: &AddressLook| fault(look, kind, case.in_cluster);
+        let of = |look: &AddressProbe| fault(look, kind, case.in_cluster);
         let good_v4 = name.looks.iter().any(|l| l.address.is_ipv4() && of(l).is_none());
         let has_v4 = name.looks.iter().any(|look| look.address.is_ipv4());
         let v4_connects = name.looks.iter().any(|look| {
-            look.address.is_ipv4() && !matches!(look.observation.seen, Seen::Nothing { .. })
+            look.address.is_ipv4() && !matches!(look.observation.seen, CheckResult::Nothing { .. })
         });
         for look in &name.looks {
             let Some((cause, grade)) = of(look) else { continue };
             let came = surplus(look)
                 .or_else(|| stateless(look))
                 .unwrap_or_else(|| lacks(name, &look.observation, Some(&look.expected)));
-            let shown = seen(&look.observation, &came);
+            let shown = evidence_of_probe(&look.observation, &came);
             let (cause, grade, on_path) = by_status::judged(case, name, look, (cause, grade));
             let is_ipv6 = look.address.is_ipv6();
             let symptom = match &look.observation.seen {
-                Seen::Nothing { symptom, .. } => Some(symptom.unwrap_or(Symptom::Unreachable)),
+                CheckResult::Nothing { symptom, .. } => {
+                    Some(symptom.unwrap_or(Symptom::Unreachable))
+                }
                 _ => None,
             };
             // This machine may have no IPv6.
@@ -216,16 +220,16 @@ fn has_answered_ca(case: &Case, name: &NameCase) -> bool {
 
 fn addresses_differ(case: &Case, found: &mut Vec<Finding>) {
     for name in by_address(case) {
-        let looks: Vec<&AddressLook> = name.looks.iter().collect();
-        let (good, bad): (Vec<&AddressLook>, Vec<_>) =
+        let looks: Vec<&AddressProbe> = name.looks.iter().collect();
+        let (good, bad): (Vec<&AddressProbe>, Vec<_>) =
             looks.iter().partition(|look| look.is_answer);
         let (Some(good), Some(bad)) = (good.first(), bad.first()) else { continue };
         // IPv6 has a cause of its own.
         if bad.address.is_ipv6() && good.address.is_ipv4() {
             continue;
         }
-        let shown = seen(&bad.observation, saw(&bad.observation));
-        let other = seen(&good.observation, "the answer");
+        let shown = evidence_of_probe(&bad.observation, saw(&bad.observation));
+        let other = evidence_of_probe(&good.observation, "the answer");
         found.push(
             of_name(CauseId::Http07, Grade::Certain, name, shown)
                 .shown_by([other])
@@ -245,21 +249,21 @@ fn answer_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
         let symptom = answer.sighting.map(|sighting| sighting.symptom);
         let (cause, grade) = match (symptom.or_else(|| fault_of(look)), &look.seen) {
             (Some(symptom), _) => symptom::cause_of(symptom, kind, case.in_cluster),
-            (None, Seen::Handshake { protocol, .. }) if protocol != ACME_TLS => {
+            (None, CheckResult::Handshake { protocol, .. }) if protocol != ACME_TLS => {
                 (CauseId::Tls01, Grade::Certain)
             }
-            (None, Seen::Handshake { .. }) => (CauseId::Tls02, Grade::Certain),
+            (None, CheckResult::Handshake { .. }) => (CauseId::Tls02, Grade::Certain),
             (None, _) => continue,
         };
         let hop = look.hops.last().and_then(|hop| hop.address);
-        let shown = seen(look, reason);
+        let shown = evidence_of_probe(look, reason);
         let came = lacks(name, look, None);
         found.push(
             of_name(cause, grade, name, shown)
                 .with("ADDRESS", hop.map(|a| a.ip().to_string()).unwrap_or_default())
                 .with("PORT", hop.map_or(80, |a| a.port()).to_string())
                 .with("ANSWER", came)
-                .failing(!matches!(look.seen, Seen::NoLook { .. })),
+                .failing(!matches!(look.seen, CheckResult::NoLook { .. })),
         );
     }
 }
@@ -273,7 +277,7 @@ fn self_check_sees_it_otherwise(case: &Case, found: &mut Vec<Finding>) {
         let good = name.looks.iter().filter(|look| look.is_answer);
         for (look, difference) in good.filter_map(|look| Some((look, look.disagreement.as_ref()?)))
         {
-            let shown = seen(&look.observation, difference);
+            let shown = evidence_of_probe(&look.observation, difference);
             found.push(
                 of_name(CauseId::Http23, Grade::Likely, name, shown).with("ANSWER", difference),
             );
@@ -305,7 +309,7 @@ fn self_check_does_not_get_there(case: &Case, found: &mut Vec<Finding>) {
         let asked = format!("Challenge {}: status.reason", challenge.name());
         found.push(
             of_name(cause, Grade::Likely, name, stored(asked, case.at, reason))
-                .shown_by([seen(&look.observation, "the answer")])
+                .shown_by([evidence_of_probe(&look.observation, "the answer")])
                 .with("ADDRESS", look.address.ip().to_string())
                 .with("NAMESPACE", &challenge.metadata.namespace)
                 .with("DETAIL", reason)

@@ -1,18 +1,18 @@
 //! Answers over HTTP and in handshakes that a CA would not take: the fault of each, as a cause and in words.
 
-use crate::diagnosis::case::name::{AddressLook, NameCase};
+use crate::diagnosis::case::name::{AddressProbe, NameCase};
 use crate::diagnosis::case::web::UNKNOWN_TOKEN;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
 use crate::model::Answer;
-use crate::model::observation::{Observation, Seen};
+use crate::model::observation::{CheckResult, Observation};
 use crate::reconcile::{http01_visible, shown};
 
 /// ALPN protocol of TLS-ALPN-01 (RFC 8737 §6.2).
 pub(super) const ACME_TLS: &str = "acme-tls/1";
 
 /// Returns the fault of a body of status 200.
-pub(super) fn body_fault(look: &AddressLook, body: &str) -> (CauseId, Grade) {
+pub(super) fn body_fault(look: &AddressProbe, body: &str) -> (CauseId, Grade) {
     let expected = look.expected.as_str();
     let other = |text: &str| {
         let (token, thumbprint) = text.split_once('.')?;
@@ -31,14 +31,14 @@ pub(super) fn body_fault(look: &AddressLook, body: &str) -> (CauseId, Grade) {
 }
 
 /// Returns the account's thumbprint that a server adds to every token, even to an unknown one; `None` if it does not.
-fn generated_thumbprint(look: &AddressLook) -> Option<&str> {
+fn generated_thumbprint(look: &AddressProbe) -> Option<&str> {
     let reply = look.web.as_ref()?.challenge.reply().filter(|reply| reply.status == 200)?;
     let (token, thumbprint) = reply.start.trim_end().split_once('.')?;
     (token == UNKNOWN_TOKEN).then_some(thumbprint)
 }
 
 /// Describes a server that makes answers by itself, for another account than the Challenge's; `None` if it does not.
-pub(super) fn stateless(look: &AddressLook) -> Option<String> {
+pub(super) fn stateless(look: &AddressProbe) -> Option<String> {
     let thumbprint = generated_thumbprint(look)?;
     let own = look.expected.split_once('.')?.1;
     (thumbprint != own).then(|| {
@@ -49,8 +49,8 @@ pub(super) fn stateless(look: &AddressLook) -> Option<String> {
 }
 
 /// Describes the text around the answer that does not belong there; `None` if the answer itself is missing.
-pub(super) fn surplus(look: &AddressLook) -> Option<String> {
-    let Seen::Reply { body, .. } = &look.observation.seen else { return None };
+pub(super) fn surplus(look: &AddressProbe) -> Option<String> {
+    let CheckResult::Reply { body, .. } = &look.observation.seen else { return None };
     let (before, after) = body.split_once(&look.expected).filter(|_| !look.expected.is_empty())?;
     let parts = [(before, "before"), (after, "behind")];
     let parts = parts.iter().filter(|(part, _)| !part.is_empty());
@@ -61,12 +61,12 @@ pub(super) fn surplus(look: &AddressLook) -> Option<String> {
 /// Describes what was seen of an answer, in a few words: for a TLS-ALPN-01 certificate, the fault of the certificate.
 pub(super) fn lacks(name: &NameCase, look: &Observation, expected: Option<&str>) -> String {
     match &look.seen {
-        Seen::Handshake { protocol, certificate } if protocol == ACME_TLS => {
+        CheckResult::Handshake { protocol, certificate } if protocol == ACME_TLS => {
             let answer = name.pending.as_ref().and_then(|of| Answer::of(of).ok());
             let wrong = answer.and_then(|answer| shown::wrong(&answer, certificate));
             wrong.map_or_else(|| saw(look), |wrong| format!("it {wrong}"))
         }
-        Seen::Reply { status, body, .. }
+        CheckResult::Reply { status, body, .. }
             if *status != 200 && expected.is_some_and(|it| body.trim_end() == it) =>
         {
             format!("status {status} with the right answer, but a CA accepts 200 only")
@@ -78,16 +78,16 @@ pub(super) fn lacks(name: &NameCase, look: &Observation, expected: Option<&str>)
 /// Describes an observation in a few words.
 pub(super) fn saw(observation: &Observation) -> String {
     match &observation.seen {
-        Seen::Nothing { why, .. } | Seen::NoLook { why, .. } => why.clone(),
-        Seen::Redirect { to, why } => format!("redirect to {to}: {why}"),
-        Seen::Reply { status, body, .. } => {
-            let start: String = body.chars().take(http01_visible::EXCERPT).collect();
+        CheckResult::Nothing { why, .. } | CheckResult::NoLook { why, .. } => why.clone(),
+        CheckResult::Redirect { to, why } => format!("redirect to {to}: {why}"),
+        CheckResult::Reply { status, body, .. } => {
+            let start: String = body.chars().take(http01_visible::EXCERPT_CHARS_MAX).collect();
             format!("status {status}, {} bytes, beginning with {start:?}", body.len())
         }
-        Seen::Handshake { protocol, certificate } => {
+        CheckResult::Handshake { protocol, certificate } => {
             format!("protocol {protocol:?}, a certificate of {}", certificate.subject)
         }
-        Seen::Records { name, servers, .. } => {
+        CheckResult::Records { name, servers, .. } => {
             format!("{} servers asked for {name}", servers.len())
         }
     }

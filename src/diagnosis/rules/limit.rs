@@ -8,8 +8,8 @@ use super::{problem, symptom, validated};
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::{CauseFamily, CauseId};
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
-use crate::diagnosis::words::facts::{self, KeptAnswer};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, evidence_of_answer, stored};
+use crate::diagnosis::words::facts::{self, StaleAnswer};
 use crate::diagnosis::words::foreign::{self, Perspective};
 use crate::model::cause::{Cause, Symptom};
 use crate::model::memory::{Holder, Memory};
@@ -18,7 +18,7 @@ use crate::model::{Challenge, ChallengeType, Problem, State, reserved};
 pub(super) const RULES: &[FaultRule] = &[authority_says_no];
 
 /// Problem of a CA, with its subject.
-pub(super) struct Told {
+pub(super) struct AuthorityProblem {
     pub(super) problem: Problem,
     subject: String,
     pub(super) evidence: Evidence,
@@ -33,7 +33,7 @@ pub(super) struct Told {
     is_open: bool,
 }
 
-impl Told {
+impl AuthorityProblem {
     /// Builds the entry for a problem of a whole order.
     fn of_order(problem: Problem, subject: String, evidence: Evidence) -> Self {
         let (looks, kind, challenge, next_try, is_open) = Default::default();
@@ -107,9 +107,9 @@ fn is_of_validation(problem: &Problem) -> bool {
 /// D01-03, D01-19, D01-22: the CA's view was outdated when its validation was asked for, by this program's self-check.
 fn stale_resolver_finding(
     case: &Case,
-    told: &Told,
+    told: &AuthorityProblem,
     challenge: &Challenge,
-    kept: KeptAnswer,
+    kept: StaleAnswer,
 ) -> Finding {
     let spec = &challenge.spec;
     let seen = facts::seen_everywhere_at(challenge).map(|at| {
@@ -122,12 +122,12 @@ fn stale_resolver_finding(
     let quoted =
         others.any(|other| told.problem.detail.contains(&format!("\"{}\"", other.spec.key)));
     let (cause, grade) = match kept {
-        KeptAnswer::Absence if is_inner_zone(case, &spec.dns_name) => {
+        StaleAnswer::Absence if is_inner_zone(case, &spec.dns_name) => {
             (CauseId::D0119, Grade::Likely)
         }
-        KeptAnswer::Absence => (CauseId::D0103, Grade::Likely),
-        KeptAnswer::Values if quoted => (CauseId::D0122, Grade::Certain),
-        KeptAnswer::Values => (CauseId::D0122, Grade::Likely),
+        StaleAnswer::Absence => (CauseId::D0103, Grade::Likely),
+        StaleAnswer::Values if quoted => (CauseId::D0122, Grade::Certain),
+        StaleAnswer::Values => (CauseId::D0122, Grade::Likely),
     };
     Finding::new(cause, grade, &told.subject, told.evidence.clone())
         .shown_by(seen)
@@ -169,7 +169,7 @@ fn describe_absence_ttl(case: &Case, name: &str) -> String {
 }
 
 /// Returns the cause that a problem names: of a validation by what the CA met, else by the type first and the text second.
-fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
+fn cause(told: &AuthorityProblem, in_cluster: bool) -> Option<(CauseId, Grade)> {
     let is_of_validation = is_of_validation(&told.problem);
     // CAA records that cannot be read are the cause, whatever the type of the challenge.
     if is_of_validation && foreign::lost_caa(&told.problem.detail).next().is_some() {
@@ -191,7 +191,11 @@ fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
 }
 
 /// Returns the cause of a failed validation, by what the CA says that it met.
-fn validation(told: &Told, kind: ChallengeType, in_cluster: bool) -> Option<(CauseId, Grade)> {
+fn validation(
+    told: &AuthorityProblem,
+    kind: ChallengeType,
+    in_cluster: bool,
+) -> Option<(CauseId, Grade)> {
     let problem = &told.problem;
     if foreign::perspective(problem) == Perspective::Secondary {
         let cause = match foreign::record_fault(problem) {
@@ -227,11 +231,12 @@ fn lookup(fault: foreign::RecordFault) -> (CauseId, Grade) {
 }
 
 /// Returns every problem that a CA has sent, once each: from the authorization at the CA first, which is the best source.
-pub(super) fn problems(case: &Case) -> Vec<Told> {
-    let mut all: Vec<Told> = Vec::new();
-    let add = |all: &mut Vec<Told>, one: Told| {
-        let same =
-            |known: &Told| known.subject == one.subject && known.problem.kind == one.problem.kind;
+pub(super) fn problems(case: &Case) -> Vec<AuthorityProblem> {
+    let mut all: Vec<AuthorityProblem> = Vec::new();
+    let add = |all: &mut Vec<AuthorityProblem>, one: AuthorityProblem| {
+        let same = |known: &AuthorityProblem| {
+            known.subject == one.subject && known.problem.kind == one.problem.kind
+        };
         if !all.iter().any(same) {
             all.push(one);
         }
@@ -252,12 +257,20 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
             let of_name = case.names.iter().find(|name| name.shown() == held.name);
             let kind = challenge.map(|c| c.spec.kind).or_else(|| of_name?.kind);
             let asked = format!("authorization of {} at the CA", held.name);
-            let evidence = told(asked, held.at, problem.to_string());
+            let evidence = evidence_of_answer(asked, held.at, problem.to_string());
             let (subject, problem) = (held.name.clone(), problem.clone());
             let (looks, challenge) = (validated::looks(held), challenge.cloned());
             let (next_try, is_open) = (None, matches!(&*held.status, "pending" | "processing"));
-            let told =
-                Told { problem, subject, evidence, looks, kind, challenge, next_try, is_open };
+            let told = AuthorityProblem {
+                problem,
+                subject,
+                evidence,
+                looks,
+                kind,
+                challenge,
+                next_try,
+                is_open,
+            };
             add(&mut all, told);
         }
         for challenge in of.current_challenges() {
@@ -269,7 +282,7 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
             let asked = format!("Challenge {}: status.reason", challenge.name());
             add(
                 &mut all,
-                Told {
+                AuthorityProblem {
                     evidence: problem_evidence(asked, case.at, &problem),
                     looks: Vec::new(),
                     subject: challenge.spec.shown_domain(),
@@ -288,8 +301,12 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
             let is_known = all[before..].iter().any(|known| known.problem.kind == problem.kind);
             if !is_known {
                 let subject = format!("Order {}", order.name());
-                let evidence = told(format!("{subject} at the CA"), held.at, problem.to_string());
-                add(&mut all, Told::of_order(problem, subject, evidence));
+                let evidence = evidence_of_answer(
+                    format!("{subject} at the CA"),
+                    held.at,
+                    problem.to_string(),
+                );
+                add(&mut all, AuthorityProblem::of_order(problem, subject, evidence));
             }
             continue;
         }
@@ -303,7 +320,10 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
         let evidence = problem_evidence(asked, case.at, &problem);
         let subject = format!("Order {name}");
         let next_try = Memory::read(Holder::Order, &order.metadata.annotations).next_try;
-        add(&mut all, Told { next_try, ..Told::of_order(problem, subject, evidence) });
+        add(
+            &mut all,
+            AuthorityProblem { next_try, ..AuthorityProblem::of_order(problem, subject, evidence) },
+        );
     }
     all
 }

@@ -4,18 +4,18 @@ use super::judge;
 use super::tests::{by, check, look, said};
 use super::zone::tests::{authority, reply, zone};
 use crate::diagnosis::case::dns::{DnsCase, DnsVantage, UpdateServerCase, VantageReply};
-use crate::diagnosis::case::name::{AddressLook, LookUp};
-use crate::diagnosis::case::web::{WebLook, WebReply};
+use crate::diagnosis::case::name::{AddressProbe, LookUp};
+use crate::diagnosis::case::web::{WebProbe, WebReply};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
 use crate::model::ChallengeType;
-use crate::model::observation::{Said, Seen};
+use crate::model::observation::{CheckResult, NameServerAnswer};
 use crate::model::zone_look::{DnsOutcome, DnsReply};
 
 #[test]
 fn a_server_of_updates_that_nobody_copies_is_told_with_the_serial_numbers() {
     let of = |own: u32, public: u32, has: bool| {
-        let mut case = said(&[Said::NoName, Said::NoName]);
+        let mut case = said(&[NameServerAnswer::NoName, NameServerAnswer::NoName]);
         let from = authority(9);
         let DnsVantage::Authority { address, .. } = from else { unreachable!() };
         let texts: &[&str] = if has { &["digest"] } else { &[] };
@@ -56,7 +56,7 @@ fn addresses_that_a_resolver_withholds_are_an_inner_matter() {
             };
             let known = reply(authority(1), "www.example.com.", "A", &["192.0.2.80"]);
             let replies = vec![known, coded("A", "SERVFAIL"), coded("SOA", other)];
-            name.outer = vec![AddressLook { is_expected: false, ..look("192.0.2.80:80", false) }];
+            name.outer = vec![AddressProbe { is_expected: false, ..look("192.0.2.80:80", false) }];
             name.dns = Some(DnsCase { replies, ..DnsCase::default() });
         })
     };
@@ -70,10 +70,14 @@ fn what_a_server_says_beside_the_body_is_told_apart() {
         by(ChallengeType::Http01, |name| {
             let mut seen = look("192.0.2.1:80", false);
             seen.expected = "token.own".into();
-            seen.observation.seen =
-                Seen::Reply { status, body: body.into(), truncated: false, is_declined: false };
+            seen.observation.seen = CheckResult::Reply {
+                status,
+                body: body.into(),
+                truncated: false,
+                is_declined: false,
+            };
             let page = WebReply::read(format!("HTTP/1.1 200 OK\r\n\r\n{to_any}").as_bytes());
-            seen.web = Some(WebLook {
+            seen.web = Some(WebProbe {
                 challenge: page.clone(),
                 beside: page.clone(),
                 root: page,
@@ -99,7 +103,7 @@ fn machines_that_take_turns_behind_one_address_are_told() {
             let mut seen = look("192.0.2.1:80", false);
             seen.expected = "token.own".into();
             seen.is_expected = is_expected;
-            seen.observation.seen = Seen::Reply {
+            seen.observation.seen = CheckResult::Reply {
                 status: 404,
                 body: String::new(),
                 truncated: false,
@@ -107,7 +111,7 @@ fn machines_that_take_turns_behind_one_address_are_told() {
             };
             let read = |text: &str| WebReply::read(format!("HTTP/1.1 {text}").as_bytes());
             let page = read("404 Not Found\r\n\r\n");
-            seen.web = Some(WebLook {
+            seen.web = Some(WebProbe {
                 challenge: page.clone(),
                 beside: page.clone(),
                 root: page,

@@ -6,7 +6,7 @@ use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::issuer::{DirectoryAnswer, IssuerCase};
 use crate::diagnosis::case::name::{LookUp, NameCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, evidence_of_answer, stored};
 use crate::diagnosis::words::facts;
 use crate::model::acme_server::AcmeServer;
 use crate::model::certificate::is_listed;
@@ -133,7 +133,7 @@ fn directory_is_none(case: &Case, found: &mut Vec<Finding>) {
             }
             _ => continue,
         };
-        let shown = told(format!("GET {}", directory.url), directory.at, came);
+        let shown = evidence_of_answer(format!("GET {}", directory.url), directory.at, came);
         found.push(
             Finding::new(CauseId::Cfg03, Grade::Certain, of.key.to_string(), shown)
                 .with("ISSUER", of.key.to_string())
@@ -228,7 +228,11 @@ fn profile_is_unknown(case: &Case, found: &mut Vec<Finding>) {
         }
         let offered =
             if profiles.is_empty() { "no profiles".to_owned() } else { profiles.join(", ") };
-        let shown = told(format!("GET {}: meta.profiles", directory.url), directory.at, &offered);
+        let shown = evidence_of_answer(
+            format!("GET {}: meta.profiles", directory.url),
+            directory.at,
+            &offered,
+        );
         found.push(
             Finding::new(CauseId::Cfg09, Grade::Certain, of.key.to_string(), shown)
                 .with("ISSUER", of.key.to_string())
@@ -314,7 +318,11 @@ fn type_is_not_offered(case: &Case, found: &mut Vec<Finding>) {
                     continue;
                 }
                 let offered = held.offered.join(", ");
-                let shown = told(format!("authorization of {}", held.name), held.at, &offered);
+                let shown = evidence_of_answer(
+                    format!("authorization of {}", held.name),
+                    held.at,
+                    &offered,
+                );
                 found.push(
                     Finding::new(CauseId::Cfg15, Grade::Certain, &held.name, shown)
                         .with("DOMAIN", &held.name)

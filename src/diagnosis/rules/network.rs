@@ -8,7 +8,7 @@ use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::issuer::{DirectoryAnswer, IssuerCase};
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{FaultRule, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, evidence_of_answer, stored};
 use crate::diagnosis::words::issuer::{self, ConnectionFault};
 use crate::model::ConditionStatus;
 use crate::model::common::condition;
@@ -51,7 +51,8 @@ fn controller_does_not_get_there(case: &Case, found: &mut Vec<Finding>) {
             ConnectionFault::Unreached => CauseId::Env03,
         };
         let shown = stored(format!("{}: condition Ready", of.key), case.at, &ready.message);
-        let own = told(format!("GET {}", directory.url), directory.at, "the directory");
+        let own =
+            evidence_of_answer(format!("GET {}", directory.url), directory.at, "the directory");
         let url = Url::parse(&directory.url).ok();
         let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
         let port = url.as_ref().and_then(Url::port_or_known_default).unwrap_or(443);
@@ -110,14 +111,15 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let grade = if is_ours { Grade::Possible } else { grade };
-        let shown = told(format!("GET {}", directory.url), directory.at, &came);
+        let shown = evidence_of_answer(format!("GET {}", directory.url), directory.at, &came);
         let (came, decided) = match hosts_file_override(of) {
             Some((pinned, known)) if cause == CauseId::Env03 => {
                 let host = Url::parse(&directory.url).ok();
                 let host = host.as_ref().and_then(Url::host_str).unwrap_or_default();
                 let file =
                     stored(format!("{host} in this machine's hosts file"), directory.at, &pinned);
-                let servers = told(format!("A and AAAA of {host}"), directory.at, &known);
+                let servers =
+                    evidence_of_answer(format!("A and AAAA of {host}"), directory.at, &known);
                 let why = format!("{came}; the hosts file gives {pinned}, name servers {known}");
                 (why, vec![file, servers])
             }

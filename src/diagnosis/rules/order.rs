@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{FaultRule, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, evidence_of_answer, stored};
 use crate::model::common::{condition, is_true};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{ConditionStatus, State, Time};
@@ -140,7 +140,11 @@ fn order_is_expired(case: &Case, found: &mut Vec<Finding>) {
         for held in held {
             let until = held.expires.map(|at| Time::new(at).to_string()).unwrap_or_default();
             let came = format!("{}, until {until}", held.status);
-            let shown = told(format!("authorization of {} at the CA", held.name), held.at, came);
+            let shown = evidence_of_answer(
+                format!("authorization of {} at the CA", held.name),
+                held.at,
+                came,
+            );
             found.push(about(of, CauseId::Ord06, Grade::Certain, shown).with("DOMAIN", &held.name));
         }
         let Some(order) = of.order() else { continue };
@@ -173,7 +177,7 @@ fn order_waits_though_all_is_valid(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let came = format!("{} authorizations valid, the order pending", of.held.len());
-        let shown = told(format!("Order {} at the CA", order.name()), case.at, came);
+        let shown = evidence_of_answer(format!("Order {} at the CA", order.name()), case.at, came);
         let finding = about(of, CauseId::Ord16, Grade::Possible, shown);
         found.push(overdue(case, of, finding).with("ORDER", order.name().name));
     }
@@ -189,7 +193,8 @@ fn overdue(case: &Case, of: &CertificateCase, finding: Finding) -> Finding {
     match last.filter(|last| named.is_none() && case.at.duration_since(*last) >= CA_LATE_AFTER) {
         Some(last) => {
             let asked = "the last authorization that became valid at the CA";
-            let shown = told(asked, case.at, format!("validated at {}", Time::new(last)));
+            let shown =
+                evidence_of_answer(asked, case.at, format!("validated at {}", Time::new(last)));
             Finding { grade: Grade::Likely, ..finding }
                 .shown_by([shown])
                 .meaning(CauseSeverity::Error)

@@ -13,7 +13,7 @@ use crate::diagnosis::finding::Grade;
 use crate::model::cause::About;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{ChallengeType, ObjectName, Problem};
-use crate::reconcile::schedule::Waits;
+use crate::reconcile::schedule::Obstacle;
 
 const LONG_AGO: &str = "2026-11-24T21:30:00Z";
 const NOW: &str = "2026-11-24T21:55:00Z";
@@ -50,7 +50,7 @@ fn a_ca_that_has_all_it_needs_is_late_after_minutes_alone() {
 
 #[test]
 fn a_wait_behind_what_is_stuck_for_minutes_is_an_error_that_names_its_cause() {
-    let of = |waits: &Waits, made: &str, ahead: &[(&str, &str)]| {
+    let of = |waits: &Obstacle, made: &str, ahead: &[(&str, &str)]| {
         let mut case = ordered(|_, _, challenge| {
             challenge["metadata"]["creationTimestamp"] = json!(made);
         });
@@ -69,13 +69,13 @@ fn a_wait_behind_what_is_stuck_for_minutes_is_an_error_that_names_its_cause() {
         }];
         case
     };
-    let lock = Waits::Lock { holder: ObjectName::new("shop", "c1") };
+    let lock = Obstacle::Lock { holder: ObjectName::new("shop", "c1") };
     for (waits, ahead, is_stuck) in [
         (&lock, &[(LONG_AGO, REASON), (NOW, "")][..], true),
         (&lock, &[(LONG_AGO, "")], false),
         (&lock, &[(NOW, REASON)], false),
-        (&Waits::Slot { slots: 2 }, &[(LONG_AGO, REASON), (LONG_AGO, REASON)], true),
-        (&Waits::Slot { slots: 2 }, &[(LONG_AGO, REASON), (NOW, "")], false),
+        (&Obstacle::Slot { slots: 2 }, &[(LONG_AGO, REASON), (LONG_AGO, REASON)], true),
+        (&Obstacle::Slot { slots: 2 }, &[(LONG_AGO, REASON), (NOW, "")], false),
     ] {
         let found = judge(&of(waits, LONG_AGO, ahead));
         let finding = found.iter().find(|it| matches!(it.cause, CauseId::Ctl04 | CauseId::Ctl05));

@@ -9,7 +9,7 @@ use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{FaultRule, Finding, Grade, stored};
 use crate::model::issuer::asked_type;
-use crate::model::observation::Seen;
+use crate::model::observation::CheckResult;
 use crate::model::solver::{ChallengeSolver, Selector};
 use crate::model::{Challenge, ChallengeType, Identifier, Key};
 use crate::reconcile::solver_choice::{Asking, Match, fitting};
@@ -40,7 +40,7 @@ fn of_name<'a>(case: &'a Case, name: &'a NameCase) -> Option<LostName<'a>> {
     let NameCase { pending, answer, kind, .. } = name;
     let challenge = pending.as_ref().filter(|_| kind.is_some_and(ChallengeType::is_by_record))?;
     let answer = answer.as_ref()?;
-    let Seen::Records { zone, .. } = &answer.observations.first()?.seen else { return None };
+    let CheckResult::Records { zone, .. } = &answer.observations.first()?.seen else { return None };
     // The servers answer, and none has the record: if one had the record, the others would only be late.
     let is_absent = answer.reason.is_some()
         && answer.sighting.is_none()
@@ -197,11 +197,15 @@ mod tests {
     use super::super::cases::ordered;
     use super::super::tests::{check, said};
     use super::*;
-    use crate::model::observation::Said;
+    use crate::model::observation::NameServerAnswer;
 
     /// A record of `www.example.com` that two solvers might publish in the zone `example.com`, by these selectors, the first being
     /// taken, so many minutes ago.
-    fn published(selectors: &[serde_json::Value; 2], minutes: i64, servers: &[Said]) -> Case {
+    fn published(
+        selectors: &[serde_json::Value; 2],
+        minutes: i64,
+        servers: &[NameServerAnswer],
+    ) -> Case {
         let solver = |number: usize| {
             let at = format!("192.0.2.{number}");
             json!({"selector": selectors[number], "dns01": {"rfc2136": {"nameserver": at}}})
@@ -226,7 +230,11 @@ mod tests {
     fn a_record_that_nobody_has_went_to_the_solver_of_another_zone() {
         let zones = |zone: &str| json!({"dnsZones": [zone]});
         let (own, longer) = (zones("example.com"), zones("www.example.com"));
-        let case = published(&[longer.clone(), own.clone()], 10, &[Said::NoName, Said::NoName]);
+        let case = published(
+            &[longer.clone(), own.clone()],
+            10,
+            &[NameServerAnswer::NoName, NameServerAnswer::NoName],
+        );
         check(&case, &[CauseId::Cfg06]);
         assert_eq!(super::super::judge(&case)[0].grade, Grade::Likely);
         // A copy may be on its way, and a primary that nobody asks may have it.
@@ -241,20 +249,23 @@ mod tests {
                 60,
             ),
         ] {
-            let case = published(&selectors, minutes, &[Said::NoName]);
+            let case = published(&selectors, minutes, &[NameServerAnswer::NoName]);
             let found = super::super::judge(&case);
             let grade = |id| found.iter().find(|finding| finding.cause == id).map(|f| f.grade);
             assert_ne!(grade(CauseId::Cfg06), Some(Grade::Likely), "{found:#?}");
             assert_eq!(found[0].cause, CauseId::D0101, "{found:#?}");
         }
-        let texts = Said::Texts(vec!["digest".into()]);
-        check(&published(&[longer, own], 10, &[texts, Said::NoName]), &[CauseId::D0102]);
+        let texts = NameServerAnswer::Texts(vec!["digest".into()]);
+        check(
+            &published(&[longer, own], 10, &[texts, NameServerAnswer::NoName]),
+            &[CauseId::D0102],
+        );
     }
 
     #[test]
     fn a_zone_with_a_star_fits_no_name() {
         let with = |zone: &str, kind: ChallengeType| {
-            let mut case = published(&[json!({}), json!({})], 0, &[Said::NoName]);
+            let mut case = published(&[json!({}), json!({})], 0, &[NameServerAnswer::NoName]);
             let acme = case.issuers[0].issuer.as_mut().unwrap().spec.acme.as_mut().unwrap();
             acme.solvers = serde_json::from_value(json!([
                 {"http01": {"ingress": {}}},

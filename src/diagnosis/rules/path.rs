@@ -10,7 +10,7 @@ use crate::diagnosis::case::Case;
 use crate::diagnosis::case::path::age;
 use crate::diagnosis::case::path_objects::{IngressCase, IngressClassCase, OpenShiftRouteCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{FaultRule, Finding, Grade, seen};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, evidence_of_probe};
 use crate::diagnosis::words::foreign::{IngressRefusal, ingress_refusal};
 use crate::model::common::condition;
 use crate::model::{ConditionStatus, Event};
@@ -94,7 +94,7 @@ fn controller_reports_fault(case: &Case, found: &mut Vec<Finding>) {
             let name = named(kind, of);
             let shown = open.stored(format!("event about {name}"), &came);
             let detail = format!("{name} has the warning {came}");
-            let seen = seen(&look.observation, saw(&look.observation));
+            let seen = evidence_of_probe(&look.observation, saw(&look.observation));
             found
                 .push(open.finding(CauseId::Http40, Grade::Likely, shown, detail).shown_by([seen]));
         }

@@ -5,7 +5,7 @@ use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{FaultRule, Finding, Grade, stored};
 use crate::model::ChallengeType;
-use crate::model::observation::{NameServer, Said, Seen};
+use crate::model::observation::{CheckResult, NameServer, NameServerAnswer};
 use crate::model::persist::PersistPart;
 use crate::reconcile::dns01_visible;
 
@@ -34,9 +34,9 @@ fn record_is_not_taken(case: &Case, found: &mut Vec<Finding>) {
             continue;
         };
         for look in &answer.observations {
-            let Seen::Records { name: record, servers, .. } = &look.seen else { continue };
+            let CheckResult::Records { name: record, servers, .. } = &look.seen else { continue };
             let texts = |server: &NameServer| match &server.said {
-                Said::Texts(texts) => texts.clone(),
+                NameServerAnswer::Texts(texts) => texts.clone(),
                 _ => Vec::new(),
             };
             // The worst server's best record counts: the CA may ask any of the servers.
@@ -82,7 +82,7 @@ mod tests {
 
     use super::super::tests::{by, check, held};
     use super::*;
-    use crate::diagnosis::case::name::AnswerLook;
+    use crate::diagnosis::case::name::AnswerProbe;
     use crate::model::Challenge;
     use crate::model::observation::{Observation, Vantage};
 
@@ -108,16 +108,16 @@ mod tests {
             let server = NameServer {
                 name: "ns.example.com.".into(),
                 address: "192.0.2.1:53".parse().ok(),
-                said: Said::Texts(vec![text.to_owned()]),
+                said: NameServerAnswer::Texts(vec![text.to_owned()]),
                 ttl: Some(60),
             };
-            let seen = Seen::Records {
+            let seen = CheckResult::Records {
                 name: "_validation-persist.www.example.com.".into(),
                 zone: "example.com.".into(),
                 servers: vec![server],
             };
             name.pending = Some(challenge);
-            name.answer = Some(AnswerLook {
+            name.answer = Some(AnswerProbe {
                 expected: "k".into(),
                 observations: vec![Observation {
                     vantage: Vantage::ThisMachine,

@@ -7,8 +7,8 @@ use crate::diagnosis::finding::Grade;
 use crate::diagnosis::words::foreign::{self, Limit};
 use crate::diagnosis::words::issuer::{self, BindingFault};
 use crate::diagnosis::words::refusal::{
-    RefusedRequest, RefusedWish, is_key_of_another_account, is_no_longer_pending, refused_request,
-    refused_wish, says_key_is_another,
+    RefusedOrderPart, RefusedRequest, is_key_of_another_account, is_no_longer_pending,
+    refused_request, refused_wish, says_key_is_another,
 };
 use crate::model::cause::Symptom;
 use crate::model::{Challenge, ChallengeType, Problem};
@@ -64,14 +64,14 @@ pub(super) fn met(challenge: &Challenge, problem: &Problem) -> Option<Symptom> {
 }
 
 /// Returns the cause for a part of an order that was refused.
-fn cause_of_wish(wish: RefusedWish) -> CauseId {
+fn cause_of_wish(wish: RefusedOrderPart) -> CauseId {
     match wish {
-        RefusedWish::NameForm => CauseId::Cfg10,
-        RefusedWish::Suffix => CauseId::Cfg12,
-        RefusedWish::Policy => CauseId::Cfg13,
-        RefusedWish::Address => CauseId::Cfg16,
-        RefusedWish::TooMany => CauseId::Cfg17,
-        RefusedWish::Dates => CauseId::Cfg20,
+        RefusedOrderPart::NameForm => CauseId::Cfg10,
+        RefusedOrderPart::Suffix => CauseId::Cfg12,
+        RefusedOrderPart::Policy => CauseId::Cfg13,
+        RefusedOrderPart::Address => CauseId::Cfg16,
+        RefusedOrderPart::TooMany => CauseId::Cfg17,
+        RefusedOrderPart::Dates => CauseId::Cfg20,
     }
 }
 

@@ -4,10 +4,10 @@
 use super::public_name::is_of_registry;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, evidence_of_answer, stored};
 use crate::diagnosis::words::facts;
 use crate::diagnosis::words::foreign::host_and_port;
-use crate::model::provider_refusal::{ProviderFault, ProviderRefusal, RefusedBefore};
+use crate::model::provider_refusal::{EarlyRefusal, ProviderFault, ProviderRefusal};
 use crate::model::solver::Dns01Solver;
 
 pub(super) const RULES: &[FaultRule] =
@@ -93,7 +93,7 @@ fn provider_refuses_now(case: &Case, found: &mut Vec<Finding>) {
             grade: Grade::Certain,
             has_zone: has_zone(case, &of.domain),
         };
-        found.extend(refused.finding(vec![told(
+        found.extend(refused.finding(vec![evidence_of_answer(
             describe_request(refusal),
             of.at,
             refusal.answer(),
@@ -105,7 +105,7 @@ fn provider_refuses_now(case: &Case, found: &mut Vec<Finding>) {
 fn provider_refused_before(case: &Case, found: &mut Vec<Finding>) {
     for of in case.certificates.iter().filter(|of| of.is_open()) {
         let metadata = &of.certificate.metadata;
-        let Some(before) = RefusedBefore::read(&metadata.annotations) else { continue };
+        let Some(before) = EarlyRefusal::read(&metadata.annotations) else { continue };
         let issuer = case.issuer(&before.issuer).and_then(|issuer| issuer.issuer.as_ref());
         let Some(issuer) = issuer.filter(|it| it.metadata.generation == before.generation) else {
             continue;
@@ -322,7 +322,7 @@ mod tests {
     use crate::diagnosis::case::issuer::ProviderCase;
     use crate::model::cause::{About, Cause};
     use crate::model::memory::{Holder, Memory};
-    use crate::model::zone_look::ZoneLook;
+    use crate::model::zone_look::ZoneState;
 
     /// A Challenge of a DNS-01 solver, with that status.
     fn case(dns01: &Value, status: &Value) -> Case {
@@ -461,7 +461,7 @@ mod tests {
             let refusal = ProviderRefusal { zone: zone.to_owned(), ..refusal(Fault::Update) };
             let mut of_zone = kept(&rfc2136, &status, refusal);
             let mut name = super::super::tests::name("www.example.com", None);
-            let own = ZoneLook { name: "example.com.".to_owned(), ..ZoneLook::default() };
+            let own = ZoneState { name: "example.com.".to_owned(), ..ZoneState::default() };
             name.dns = Some(DnsCase { zone: Some(own), ..DnsCase::default() });
             of_zone.names = vec![name];
             let causes: Vec<CauseId> = judge(&of_zone).iter().map(|it| it.cause).collect();
@@ -516,7 +516,7 @@ mod tests {
             issuer.spec.acme.as_mut().unwrap().solvers =
                 serde_json::from_value(json!([{"dns01": cloudflare()}])).unwrap();
             let key = case.issuers[0].key.clone();
-            let kept = RefusedBefore {
+            let kept = EarlyRefusal {
                 at: case.at,
                 issuer: key.clone(),
                 generation: Some(generation),
@@ -525,7 +525,7 @@ mod tests {
                 refusal: refusal(fault),
             };
             let annotations = &mut case.certificates[0].certificate.metadata.annotations;
-            RefusedBefore::write(Some(&kept), annotations);
+            EarlyRefusal::write(Some(&kept), annotations);
             let domain = "www.example.com".to_owned();
             let well = ProviderCase { issuer: key, solver, domain, at: case.at, refusal: None };
             case.providers = is_well.then_some(well).into_iter().collect();

@@ -6,11 +6,14 @@ use super::dns01::{about, by_record, values_of_the_other};
 use super::zone::{bare, by_authorities};
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::dns::VantageReply;
-use crate::diagnosis::case::name::{AnswerLook, NameCase};
+use crate::diagnosis::case::name::{AnswerProbe, NameCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, heard, seen, told};
+use crate::diagnosis::finding::{
+    Evidence, FaultRule, Finding, Grade, evidence_of_answer, evidence_of_dns_reply,
+    evidence_of_probe,
+};
 use crate::model::ChallengeType;
-use crate::model::observation::{NameServer, Said, Seen};
+use crate::model::observation::{CheckResult, NameServer, NameServerAnswer};
 use crate::model::zone_look::{DnsOutcome, ProviderZone};
 
 pub(super) const RULES: &[FaultRule] = &[
@@ -30,13 +33,13 @@ const DIGEST_LETTERS: usize = 43;
 const MIN_LEFT_VALUES: usize = 2;
 
 /// Returns all texts that were seen at the record.
-pub(super) fn texts(answer: &AnswerLook) -> BTreeSet<&str> {
+pub(super) fn texts(answer: &AnswerProbe) -> BTreeSet<&str> {
     let servers = answer.observations.iter().flat_map(|look| match &look.seen {
-        Seen::Records { servers, .. } => &servers[..],
+        CheckResult::Records { servers, .. } => &servers[..],
         _ => &[],
     });
     let texts = servers.filter_map(|server: &NameServer| match &server.said {
-        Said::Texts(texts) => Some(texts),
+        NameServerAnswer::Texts(texts) => Some(texts),
         _ => None,
     });
     texts.flatten().map(String::as_str).collect()
@@ -54,7 +57,10 @@ fn wildcard_alias_leads_elsewhere(case: &Case, found: &mut Vec<Finding>) {
         };
         let Some(own) = by_authorities(dns, record, "TXT").find(is_same) else { continue };
         // The question was for texts; the first part of the answer is the alias.
-        let alias = |reply| Evidence { came: format!("a CNAME of {target}"), ..heard(reply) };
+        let alias = |reply| Evidence {
+            came: format!("a CNAME of {target}"),
+            ..evidence_of_dns_reply(reply)
+        };
         found.push(
             about(CauseId::D0108, Grade::Certain, name, alias(own))
                 .shown_by([alias(nobody)])
@@ -80,8 +86,8 @@ fn wildcard_text_hides_ours(case: &Case, found: &mut Vec<Finding>) {
         let grade = if name.is_fresh(case.at) { Grade::Possible } else { Grade::Certain };
         let record = record.trim_end_matches('.');
         let of = |cause| {
-            about(cause, grade, name, heard(own))
-                .shown_by([heard(nobody)])
+            about(cause, grade, name, evidence_of_dns_reply(own))
+                .shown_by([evidence_of_dns_reply(nobody)])
                 .with("RECORD", record)
                 .with("VALUE", &answer.expected)
         };
@@ -102,7 +108,7 @@ fn one_value_of_two_is_kept(case: &Case, found: &mut Vec<Finding>) {
         let Some(look) = answer.observations.first() else { continue };
         let grade = if name.is_fresh(case.at) { Grade::Possible } else { Grade::Likely };
         let came = format!("{other:?}, which is the value of the other challenge");
-        let shown = seen(look, came);
+        let shown = evidence_of_probe(look, came);
         found.push(about(CauseId::D0113, grade, name, shown).with("VALUE", &answer.expected));
     }
 }
@@ -122,11 +128,16 @@ fn challenge_is_a_zone_of_its_own(case: &Case, found: &mut Vec<Finding>) {
         let asked = format!("NS of {} at the servers of {parent}", bare(record));
         let own = answer.observations.first().zip(answer.reason.as_ref());
         found.push(
-            about(CauseId::D0107, Grade::Likely, name, told(asked, case.at, &servers))
-                .shown_by(own.map(|(look, reason)| seen(look, reason)))
-                .with("RECORD", bare(record))
-                .with("PARENT", parent)
-                .with("SERVERS", servers),
+            about(
+                CauseId::D0107,
+                Grade::Likely,
+                name,
+                evidence_of_answer(asked, case.at, &servers),
+            )
+            .shown_by(own.map(|(look, reason)| evidence_of_probe(look, reason)))
+            .with("RECORD", bare(record))
+            .with("PARENT", parent)
+            .with("SERVERS", servers),
         );
     }
 }
@@ -161,10 +172,14 @@ fn provider_has_several_zones(case: &Case, found: &mut Vec<Finding>) {
         let listed = zones.iter().map(words).collect::<Vec<_>>().join("; ");
         let delegation = at_parent.map(|servers| {
             let servers: Vec<&str> = servers.iter().map(|server| bare(server)).collect();
-            told(format!("NS of {shown} at the servers above"), case.at, servers.join(", "))
+            evidence_of_answer(
+                format!("NS of {shown} at the servers above"),
+                case.at,
+                servers.join(", "),
+            )
         });
         found.push(
-            about(CauseId::D0106, grade, name, told(asked, case.at, &listed))
+            about(CauseId::D0106, grade, name, evidence_of_answer(asked, case.at, &listed))
                 .shown_by(delegation)
                 .with("ZONE", shown)
                 .with("WRITTEN", words(written))
@@ -180,7 +195,7 @@ fn answer_is_too_large(case: &Case, found: &mut Vec<Finding>) {
         for reply in by_authorities(dns, record, "TXT") {
             let DnsOutcome::TooLarge(why) = &reply.heard else { continue };
             found.push(
-                about(CauseId::Dns08, Grade::Certain, name, heard(reply))
+                about(CauseId::Dns08, Grade::Certain, name, evidence_of_dns_reply(reply))
                     .with("RECORD", record.trim_end_matches('.'))
                     .with("SERVER", reply.from.server())
                     .with("ANSWER", why),
@@ -204,7 +219,7 @@ fn old_values_are_left(case: &Case, found: &mut Vec<Finding>) {
         else {
             continue;
         };
-        let shown = seen(look, left.join(", "));
+        let shown = evidence_of_probe(look, left.join(", "));
         let record = name.dns.as_ref().and_then(|dns| dns.record.clone()).unwrap_or_default();
         found.push(
             about(CauseId::Hyg01, Grade::Likely, name, shown)
@@ -230,7 +245,7 @@ fn record_hides_the_host(case: &Case, found: &mut Vec<Finding>) {
         let came = if given.is_hidden { format!("nothing, and {records}") } else { records };
         let grade = if given.is_hidden { Grade::Certain } else { Grade::Likely };
         found.push(
-            about(CauseId::D0121, grade, name, told(asked, case.at, came))
+            about(CauseId::D0121, grade, name, evidence_of_answer(asked, case.at, came))
                 .with("HOST", &name.name)
                 .with("RECORD", bare(record)),
         );
@@ -244,27 +259,27 @@ mod tests {
     use super::*;
     use crate::diagnosis::case::dns::{DnsCase, WildcardCase};
     use crate::model::observation::{Observation, Vantage};
-    use crate::model::zone_look::ZoneLook;
+    use crate::model::zone_look::ZoneState;
 
     const RECORD: &str = "_acme-challenge.www.example.com.";
     const NOBODY: &str = "kubectl-acme-nobody.www.example.com.";
 
-    fn answer(expected: &str, texts: &[&str]) -> AnswerLook {
+    fn answer(expected: &str, texts: &[&str]) -> AnswerProbe {
         let said = match texts {
-            [] => Said::NoName,
-            texts => Said::Texts(texts.iter().map(|text| (*text).to_owned()).collect()),
+            [] => NameServerAnswer::NoName,
+            texts => NameServerAnswer::Texts(texts.iter().map(|text| (*text).to_owned()).collect()),
         };
         let (name, zone) = (RECORD.to_owned(), "example.com.".to_owned());
         let address = "192.0.2.1:53".parse().ok();
         let server = NameServer { name: "ns1.example.com.".into(), address, said, ttl: None };
-        AnswerLook {
+        AnswerProbe {
             expected: expected.to_owned(),
             observations: vec![Observation {
                 vantage: Vantage::ThisMachine,
                 at: "2026-11-24T22:00:00Z".parse().unwrap(),
                 url: "dns:_acme-challenge.www.example.com?type=TXT".into(),
                 hops: Vec::new(),
-                seen: Seen::Records { name, zone, servers: vec![server] },
+                seen: CheckResult::Records { name, zone, servers: vec![server] },
             }],
             reason: (!texts.contains(&expected)).then(|| "not yet".to_owned()),
             sighting: None,
@@ -347,7 +362,7 @@ mod tests {
             let mut case = with_record(texts, given(RECORD, texts), None);
             let own = zone();
             let at_parent = own.at_parent.clone();
-            let zone = Some(ZoneLook { name: apex.into(), by_resolvers: None, at_parent, ..own });
+            let zone = Some(ZoneState { name: apex.into(), by_resolvers: None, at_parent, ..own });
             let name = &mut case.names[0];
             name.dns = name.dns.take().map(|dns| DnsCase { zone, ..dns });
             case
@@ -390,9 +405,9 @@ mod tests {
             let mut case = with_record(&[], given(RECORD, &[]), None);
             let name = &mut case.names[0];
             if let Some(look) = &mut name.answer
-                && let Seen::Records { servers, .. } = &mut look.observations[0].seen
+                && let CheckResult::Records { servers, .. } = &mut look.observations[0].seen
             {
-                servers[0].said = Said::Code("SERVFAIL".into());
+                servers[0].said = NameServerAnswer::Code("SERVFAIL".into());
             }
             let zone = is_served.then(zone);
             name.dns = name.dns.take().map(|dns| DnsCase { zone, ..dns });

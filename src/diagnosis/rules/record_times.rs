@@ -4,14 +4,16 @@ use super::dns01::{about, by_record};
 use super::limit;
 use super::record::texts;
 use crate::diagnosis::case::dns::{DnsCase, VantageReply};
-use crate::diagnosis::case::name::{AnswerLook, NameCase};
+use crate::diagnosis::case::name::{AnswerProbe, NameCase};
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{FaultRule, Finding, Grade, heard, seen, stored};
+use crate::diagnosis::finding::{
+    FaultRule, Finding, Grade, evidence_of_dns_reply, evidence_of_probe, stored,
+};
 use crate::diagnosis::words::facts;
 use crate::diagnosis::words::foreign::{self, RecordFault};
 use crate::model::memory::{Holder, Memory};
-use crate::model::observation::{Said, Seen};
+use crate::model::observation::{CheckResult, NameServerAnswer};
 use crate::model::{Challenge, ChallengeType};
 
 pub(super) const RULES: &[FaultRule] =
@@ -36,14 +38,17 @@ fn record_is_gone_again(case: &Case, found: &mut Vec<Finding>) {
 }
 
 /// Finds a record that every server had when the CA was asked to validate, and that no server has now.
-fn gone_since_it_was_seen(name: &NameCase, answer: &AnswerLook) -> Option<Finding> {
+fn gone_since_it_was_seen(name: &NameCase, answer: &AnswerProbe) -> Option<Finding> {
     let challenge = name.pending.as_ref()?;
     let at = facts::seen_everywhere_at(challenge)?;
     let look = answer.observations.first()?;
-    let Seen::Records { servers, .. } = &look.seen else { return None };
-    let is_answered = servers
-        .iter()
-        .any(|server| matches!(server.said, Said::Texts(_) | Said::NoText | Said::NoName));
+    let CheckResult::Records { servers, .. } = &look.seen else { return None };
+    let is_answered = servers.iter().any(|server| {
+        matches!(
+            server.said,
+            NameServerAnswer::Texts(_) | NameServerAnswer::NoText | NameServerAnswer::NoName
+        )
+    });
     if !is_answered || texts(answer).contains(answer.expected.as_str()) {
         return None;
     }
@@ -52,18 +57,21 @@ fn gone_since_it_was_seen(name: &NameCase, answer: &AnswerLook) -> Option<Findin
         at,
         "every name server had the record",
     );
-    let now = answer.reason.as_ref().map(|reason| seen(look, reason));
+    let now = answer.reason.as_ref().map(|reason| evidence_of_probe(look, reason));
     Some(about(CauseId::D0114, Grade::Certain, name, before).shown_by(now))
 }
 
 /// Finds a record that a server of the zone had, and had no longer a moment later.
-fn gone_between_two_looks(name: &NameCase, answer: &AnswerLook, dns: &DnsCase) -> Option<Finding> {
+fn gone_between_two_looks(name: &NameCase, answer: &AnswerProbe, dns: &DnsCase) -> Option<Finding> {
     let record = dns.record.as_deref()?;
     let has = |reply: &VantageReply| Some(reply.heard.answer()?.records.contains(&answer.expected));
     dns.asked(record, "TXT").filter(|first| has(first) == Some(true)).find_map(|first| {
         let later = dns.later.iter().filter(|later| later.from == first.from);
         let gone = later.into_iter().find(|later| has(later) == Some(false))?;
-        Some(about(CauseId::D0114, Grade::Certain, name, heard(first)).shown_by([heard(gone)]))
+        Some(
+            about(CauseId::D0114, Grade::Certain, name, evidence_of_dns_reply(first))
+                .shown_by([evidence_of_dns_reply(gone)]),
+        )
     })
 }
 
@@ -120,7 +128,7 @@ fn nobody_waited_long_enough(case: &Case, found: &mut Vec<Finding>) {
         );
         found.push(
             about(CauseId::D0120, Grade::Likely, name, made)
-                .shown_by([seen(look, "every name server has it")])
+                .shown_by([evidence_of_probe(look, "every name server has it")])
                 .with("ANSWER", answer),
         );
     }
@@ -162,11 +170,15 @@ mod tests {
     fn case(challenge: Challenge, now: &[&str], later: &[&str]) -> Case {
         by(ChallengeType::Dns01, |name| {
             let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-            let said = if now.is_empty() { Said::NoName } else { Said::Texts(texts(now)) };
+            let said = if now.is_empty() {
+                NameServerAnswer::NoName
+            } else {
+                NameServerAnswer::Texts(texts(now))
+            };
             let address = "192.0.2.1:53".parse().ok();
             let server = NameServer { name: "ns1.example.com.".into(), address, said, ttl: None };
             let zone = "example.com.".to_owned();
-            let seen = Seen::Records { name: RECORD.into(), zone, servers: vec![server] };
+            let seen = CheckResult::Records { name: RECORD.into(), zone, servers: vec![server] };
             let look = Observation {
                 vantage: Vantage::ThisMachine,
                 at: "2026-11-24T22:00:00Z".parse().unwrap(),
@@ -175,7 +187,7 @@ mod tests {
                 seen,
             };
             name.pending = Some(challenge);
-            name.answer = Some(AnswerLook {
+            name.answer = Some(AnswerProbe {
                 expected: "value".into(),
                 observations: vec![look],
                 reason: (!now.contains(&"value")).then(|| "not yet".to_owned()),

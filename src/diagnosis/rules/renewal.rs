@@ -2,11 +2,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::diagnosis::case::authority::{IngressSecretCase, KeptCase, SeenCertificate, ServedCase};
+use crate::diagnosis::case::authority::{
+    CertificateIdentity, IngressSecretCase, ServedCase, StoredCertificateCase,
+};
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, evidence_of_answer, stored};
 use crate::model::common::is_true;
 use crate::model::issuer::first_offered;
 
@@ -29,7 +31,9 @@ const MIN_MARGIN_DIVISOR: i32 = 10;
 /// Maximum delay of a renewal: a controller checks again at once, and may be restarted meanwhile.
 const OVERDUE_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
-fn stored_certificates(case: &Case) -> impl Iterator<Item = (&CertificateCase, &KeptCase)> {
+fn stored_certificates(
+    case: &Case,
+) -> impl Iterator<Item = (&CertificateCase, &StoredCertificateCase)> {
     case.certificates.iter().filter_map(|of| Some((of, of.kept.as_ref()?)))
 }
 
@@ -41,8 +45,8 @@ fn about(of: &CertificateCase, cause: CauseId, grade: Grade, shown: Evidence) ->
         .with("SECRET", &of.certificate.spec.secret_name)
 }
 
-fn describe(certificate: &SeenCertificate) -> String {
-    let SeenCertificate { serial, issuer, common_name, not_after, .. } = certificate;
+fn describe(certificate: &CertificateIdentity) -> String {
+    let CertificateIdentity { serial, issuer, common_name, not_after, .. } = certificate;
     let of = match common_name.as_str() {
         "" => String::new(),
         name => format!(" of {name}"),
@@ -56,7 +60,7 @@ fn another_certificate_is_served(case: &Case, found: &mut Vec<Finding>) {
         for served in &kept.served {
             let Some(grade) = difference(case, kept, served) else { continue };
             let asked = format!("TLS handshake with {} at {}", served.name, served.address);
-            let shown = told(asked, served.at, describe(&served.certificate));
+            let shown = evidence_of_answer(asked, served.at, describe(&served.certificate));
             let secret = format!("Secret {}: tls.crt", of.certificate.spec.secret_name);
             found.push(
                 about(of, CauseId::Ord12, grade, shown)
@@ -106,7 +110,7 @@ fn ingress_names_another_secret(case: &Case, found: &mut Vec<Finding>) {
 }
 
 /// Returns how surely a served certificate that differs from the stored one is a fault; `None` if it is no fault.
-fn difference(case: &Case, kept: &KeptCase, served: &ServedCase) -> Option<Grade> {
+fn difference(case: &Case, kept: &StoredCertificateCase, served: &ServedCase) -> Option<Grade> {
     let (own, other) = (&kept.certificate, &served.certificate);
     if own.serial == other.serial && own.issuer == other.issuer {
         return None;
@@ -180,7 +184,7 @@ fn authority_wants_it_renewed(case: &Case, found: &mut Vec<Finding>) {
             page => format!(", see {page}"),
         };
         let came = format!("to be renewed between {} and {}{page}", renewal.start, renewal.end);
-        let shown = told(format!("GET {}", renewal.url), renewal.at, came);
+        let shown = evidence_of_answer(format!("GET {}", renewal.url), renewal.at, came);
         found.push(
             about(of, CauseId::Hyg05, Grade::Certain, shown)
                 .with("UNTIL", renewal.end.to_string())
@@ -223,7 +227,7 @@ fn revoked_certificate_is_kept(case: &Case, found: &mut Vec<Finding>) {
 /// HYG-06.
 fn margin_is_too_small(case: &Case, found: &mut Vec<Finding>) {
     for (of, kept) in stored_certificates(case).filter(|(of, _)| of.due.is_none()) {
-        let SeenCertificate { not_before, not_after, .. } = kept.certificate;
+        let CertificateIdentity { not_before, not_after, .. } = kept.certificate;
         let life = not_after.duration_since(not_before);
         let Some(at) = of.certificate.status.renewal_time else { continue };
         let margin = not_after.duration_since(at.timestamp());
@@ -250,7 +254,7 @@ fn margin_is_too_small(case: &Case, found: &mut Vec<Finding>) {
 /// HYG-09.
 fn renewal_begins_at_once(case: &Case, found: &mut Vec<Finding>) {
     for (of, kept) in stored_certificates(case) {
-        let SeenCertificate { not_before, not_after, .. } = kept.certificate;
+        let CertificateIdentity { not_before, not_after, .. } = kept.certificate;
         let life = not_after.duration_since(not_before);
         let spec = &of.certificate.spec;
         let share = spec.renew_before_percentage.map(|percent| life * percent / 100);
@@ -307,7 +311,7 @@ mod tests {
     use crate::model::ObjectName;
 
     /// A Certificate that is Ready, issued ten days ago for 90 days, and renewed after 60.
-    fn case(change: impl FnOnce(&mut CertificateCase, &mut KeptCase)) -> Case {
+    fn case(change: impl FnOnce(&mut CertificateCase, &mut StoredCertificateCase)) -> Case {
         with(|case| {
             let at = |text: &str| text.parse::<Timestamp>().unwrap();
             let of = &mut case.certificates[0];
@@ -317,18 +321,18 @@ mod tests {
                 "renewalTime": "2027-01-13T22:00:00Z",
             }))
             .unwrap();
-            let mut kept = KeptCase {
-                certificate: SeenCertificate {
+            let mut kept = StoredCertificateCase {
+                certificate: CertificateIdentity {
                     serial: "01".into(),
                     issuer: "CA 1".into(),
                     names: vec!["www.example.com".into()],
                     not_before: at("2026-11-14T22:00:00Z"),
                     not_after: at("2027-02-12T22:00:00Z"),
                     has_kept_key: true,
-                    ..SeenCertificate::default()
+                    ..CertificateIdentity::default()
                 },
                 top_issuer: "Root 1".into(),
-                ..KeptCase::default()
+                ..StoredCertificateCase::default()
             };
             change(of, &mut kept);
             of.kept = Some(kept);
@@ -336,7 +340,7 @@ mod tests {
         })
     }
 
-    fn served(change: impl FnOnce(&mut SeenCertificate)) -> Case {
+    fn served(change: impl FnOnce(&mut CertificateIdentity)) -> Case {
         case(|_, kept| {
             let mut certificate = kept.certificate.clone();
             change(&mut certificate);
@@ -401,7 +405,7 @@ mod tests {
     fn an_ingress_that_names_another_secret_is_told_of() {
         let named = |is_there: bool, certificate: Option<(&str, &str)>| {
             case(|_, kept| {
-                let certificate = certificate.map(|(name, not_after)| SeenCertificate {
+                let certificate = certificate.map(|(name, not_after)| CertificateIdentity {
                     names: vec![name.into()],
                     not_after: not_after.parse().unwrap(),
                     ..kept.certificate.clone()
@@ -415,16 +419,16 @@ mod tests {
                 });
             })
         };
-        let told = |case: &Case| judge(case)[0].facts["DETAIL"].clone();
+        let detail = |case: &Case| judge(case)[0].facts["DETAIL"].clone();
         let missing = named(false, None);
         check(&missing, &[CauseId::Ord12]);
-        assert_eq!(told(&missing), "Ingress web/shop names Secret web/old, which does not exist");
-        assert!(told(&named(true, None)).ends_with("which holds no certificate"));
+        assert_eq!(detail(&missing), "Ingress web/shop names Secret web/old, which does not exist");
+        assert!(detail(&named(true, None)).ends_with("which holds no certificate"));
         let later = "2027-01-01T00:00:00Z";
         let other = named(true, Some(("a.example.com", later)));
-        assert!(told(&other).ends_with("whose certificate is for a.example.com"));
+        assert!(detail(&other).ends_with("whose certificate is for a.example.com"));
         let over = named(true, Some(("www.example.com", "2026-11-01T00:00:00Z")));
-        assert!(told(&over).contains("has expired at 2026-11-01"));
+        assert!(detail(&over).contains("has expired at 2026-11-01"));
         // Somebody may well have put a certificate there that nothing here writes.
         check(&named(true, Some(("*.example.com", later))), &[]);
     }

@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use crate::diagnosis::case::QueuedCase;
     use crate::diagnosis::case::control::WarningCase;
-    use crate::reconcile::schedule::Waits;
+    use crate::reconcile::schedule::Obstacle;
 
     /// An issuance that began then, with a Challenge of that reason.
     fn begun_at(since: &str, reason: &str, change: impl FnOnce(&mut Case)) -> Case {
@@ -358,7 +358,7 @@ mod tests {
         let queued = QueuedCase {
             challenge: ObjectName::new("web", "h"),
             domain: "www.example.com".into(),
-            waits: Waits::Slot { slots: 60 },
+            waits: Obstacle::Slot { slots: 60 },
             is_of_same_order: false,
         };
         let case = begun_at(LONG_AGO, "", |case| case.queue = vec![queued]);

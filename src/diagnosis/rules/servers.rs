@@ -7,9 +7,11 @@ use crate::diagnosis::case::dns::{self, DnsVantage};
 use crate::diagnosis::case::name::NameCase;
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{FaultRule, Finding, Grade, heard, told};
+use crate::diagnosis::finding::{
+    FaultRule, Finding, Grade, evidence_of_answer, evidence_of_dns_reply,
+};
 use crate::model::ChallengeType;
-use crate::model::zone_look::{AskingFault, DnsOutcome, ZoneLook, ZoneServer};
+use crate::model::zone_look::{DnsOutcome, QuestionFault, ZoneServer, ZoneState};
 
 pub(super) const RULES: &[FaultRule] = &[
     no_server_has_the_zone,
@@ -24,7 +26,7 @@ pub(super) const RULES: &[FaultRule] = &[
 const MAX_SHOWN_SERVERS: usize = 6;
 
 /// Returns the servers that can be reached from here.
-fn reachable(zone: &ZoneLook) -> impl Iterator<Item = &ZoneServer> {
+fn reachable(zone: &ZoneState) -> impl Iterator<Item = &ZoneServer> {
     zone.servers.iter().filter(|server| server.soa != DnsOutcome::NoRoute)
 }
 
@@ -62,7 +64,7 @@ fn no_server_has_the_zone(case: &Case, found: &mut Vec<Finding>) {
         let mut evidence =
             servers.iter().take(MAX_SHOWN_SERVERS).map(|server| soa(zone, server, case));
         let Some(first) = evidence.next() else { continue };
-        let more = others_reach_it.filter(|_| is_silent).map(heard);
+        let more = others_reach_it.filter(|_| is_silent).map(evidence_of_dns_reply);
         found.push(
             about(cause, grade, name, first)
                 .shown_by(evidence.chain(more))
@@ -86,7 +88,8 @@ fn resolvers_fail(case: &Case, found: &mut Vec<Finding>) {
         let Some(first) = asked.first().filter(|_| asked.iter().all(fails)) else { continue };
         let answer = dns::words(&first.heard);
         found.push(
-            about(CauseId::Dns01, Grade::Possible, name, heard(first)).with("ANSWER", answer),
+            about(CauseId::Dns01, Grade::Possible, name, evidence_of_dns_reply(first))
+                .with("ANSWER", answer),
         );
     }
 }
@@ -103,8 +106,8 @@ fn resolvers_are_silent(case: &Case, found: &mut Vec<Finding>) {
         let Some(first) = evidence.next() else { continue };
         let answer = format!("{}: {}", first.from.server(), dns::words(&first.heard));
         found.push(
-            about(CauseId::D0115, Grade::Likely, name, heard(first))
-                .shown_by(evidence.map(heard))
+            about(CauseId::D0115, Grade::Likely, name, evidence_of_dns_reply(first))
+                .shown_by(evidence.map(evidence_of_dns_reply))
                 .with("ANSWER", answer),
         );
     }
@@ -142,7 +145,7 @@ fn tcp_is_silent(case: &Case, found: &mut Vec<Finding>) {
         for server in &zone.servers {
             let Some(why) = &server.tcp_fault else { continue };
             let asked = format!("SOA of {} at {} by TCP", bare(&zone.name), place(server));
-            let shown = told(asked, case.at, why);
+            let shown = evidence_of_answer(asked, case.at, why);
             found.push(
                 about(CauseId::Dns04, Grade::Likely, name, shown)
                     .shown_by([soa(zone, server, case)])
@@ -163,23 +166,23 @@ fn ways_of_asking_are_not_borne(case: &Case, found: &mut Vec<Finding>) {
 
 fn asking_fault(
     case: &Case,
-    (name, zone): (&NameCase, &ZoneLook),
+    (name, zone): (&NameCase, &ZoneState),
     server: &ZoneServer,
-    fault: &AskingFault,
+    fault: &QuestionFault,
 ) -> Finding {
     let place = place(server);
     // Many resolvers repeat a question without EDNS; none repeats it in other letters.
     let (grade, asked, came, way) = match fault {
-        AskingFault::Edns(came) => {
+        QuestionFault::Edns(came) => {
             let asked = format!("SOA of {} at {place} with EDNS", bare(&zone.name));
             (Grade::Possible, asked, came, "with EDNS")
         }
-        AskingFault::Letters { name, came } => {
+        QuestionFault::Letters { name, came } => {
             let asked = format!("SOA of {} at {place}", bare(name));
             (Grade::Likely, asked, came, "in mixed case")
         }
     };
-    about(CauseId::Dns05, grade, name, told(asked, case.at, came))
+    about(CauseId::Dns05, grade, name, evidence_of_answer(asked, case.at, came))
         .shown_by([soa(zone, server, case)])
         .with("SERVER", place)
         .with("WAY", way)
@@ -206,7 +209,7 @@ mod tests {
     }
 
     /// Servers of the zone that say this of it, as many as there are outcomes; the others have it.
-    fn saying(outcomes: &[DnsOutcome]) -> impl FnOnce(&mut ZoneLook) {
+    fn saying(outcomes: &[DnsOutcome]) -> impl FnOnce(&mut ZoneState) {
         move |zone| {
             for (server, soa) in zone.servers.iter_mut().zip(outcomes) {
                 server.soa = soa.clone();
@@ -266,11 +269,11 @@ mod tests {
     #[test]
     fn a_server_that_cannot_stand_how_cas_ask_is_told() {
         let of = |fault| with_zone(|zone, _| zone.servers[0].asking_fault = Some(fault));
-        let edns = of(AskingFault::Edns("FORMERR".into()));
+        let edns = of(QuestionFault::Edns("FORMERR".into()));
         check(&edns, &[CauseId::Dns05]);
         assert!(!judge(&edns)[0].is_error(), "resolvers ask again");
         let name = "eXaMpLe.CoM.".to_owned();
-        let letters = of(AskingFault::Letters { name, came: "FORMERR".into() });
+        let letters = of(QuestionFault::Letters { name, came: "FORMERR".into() });
         check(&letters, &[CauseId::Dns05]);
         assert!(judge(&letters)[0].is_error());
     }

@@ -4,11 +4,13 @@ use super::open_path::{OpenPath, named, open_paths};
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::network_policy::Admits;
 use crate::diagnosis::case::path_objects::PodCase;
-use crate::diagnosis::case::plugin_policy::{KeptAway, MESH, PluginPolicyCase, PluginPolicyKind};
+use crate::diagnosis::case::plugin_policy::{
+    DeniedTraffic, MESH_NAMESPACE, PluginPolicyCase, PluginPolicyKind,
+};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{FaultRule, Finding, Grade};
 use crate::model::cause::Symptom;
-use crate::model::observation::Seen;
+use crate::model::observation::CheckResult;
 
 /// Label in which Cilium has the namespace of a Pod.
 const NAMESPACE_LABEL: &str = "io.kubernetes.pod.namespace";
@@ -74,7 +76,7 @@ fn plugin_shuts_off(
     let is_istio = |it: &&PluginPolicyCase| it.kind == PluginPolicyKind::PeerAuthentication;
     let is_near = |it: &&PluginPolicyCase| {
         let of = &it.metadata.namespace;
-        of.is_empty() || of == namespace || (is_istio(it) && of == MESH)
+        of.is_empty() || of == namespace || (is_istio(it) && of == MESH_NAMESPACE)
     };
     let all = || open.path.plugin_policies.iter().filter(is_near);
     let closest = all().filter(is_istio);
@@ -84,20 +86,20 @@ fn plugin_shuts_off(
     let closest = closest.filter(|_| has_proxy);
     let policies = closest.into_iter().chain(all().filter(|it| !is_istio(it)));
     let about = policies.filter_map(|it| Some((it, it.keeps_away(labels, PORT)?)));
-    let mut about = about.filter(|(_, away)| is_unnamed || *away == KeptAway::PlainRequests);
+    let mut about = about.filter(|(_, away)| is_unnamed || *away == DeniedTraffic::PlainRequests);
     let Some((policy, kept_away)) = about.next() else { return false };
     // Another policy of a plugin may admit traffic that this policy does not.
     let is_alone =
-        kept_away == KeptAway::PlainRequests || all().filter(|it| !is_istio(it)).count() == 1;
+        kept_away == DeniedTraffic::PlainRequests || all().filter(|it| !is_istio(it)).count() == 1;
     let fails_so = match kept_away {
-        KeptAway::PlainRequests => is_refused_behind(open),
-        KeptAway::Port => is_cut_off(open) || is_refused_behind(open),
+        DeniedTraffic::PlainRequests => is_refused_behind(open),
+        DeniedTraffic::Port => is_cut_off(open) || is_refused_behind(open),
     };
     let grade = if is_alone && fails_so { Grade::Likely } else { Grade::Possible };
     let pod = named("Pod", &pod.metadata);
     let came = match kept_away {
-        KeptAway::PlainRequests => format!("holds for {pod}, and refuses plain HTTP (STRICT)"),
-        KeptAway::Port => format!("selects {pod}, and lets no client reach its port {PORT}"),
+        DeniedTraffic::PlainRequests => format!("holds for {pod}, and refuses plain HTTP (STRICT)"),
+        DeniedTraffic::Port => format!("selects {pod}, and lets no client reach its port {PORT}"),
     };
     let policy = match policy.metadata.namespace.as_str() {
         "" => format!("{} {}", policy.kind.word(), policy.metadata.name),
@@ -116,8 +118,8 @@ fn is_refused_behind(open: &OpenPath<'_>) -> bool {
     seen.any(|seen| {
         matches!(
             seen,
-            Seen::Nothing { symptom: Some(Symptom::HungUp), .. }
-                | Seen::Reply { status: 502..=504, .. }
+            CheckResult::Nothing { symptom: Some(Symptom::HungUp), .. }
+                | CheckResult::Reply { status: 502..=504, .. }
         )
     })
 }
@@ -137,8 +139,8 @@ fn sidecar_may_shut_off(open: &OpenPath<'_>, pod: &PodCase, found: &mut Vec<Find
 fn is_cut_off(open: &OpenPath<'_>) -> bool {
     let looks = open.case.names.iter().filter(|name| name.shown() == open.wanted.domain);
     looks.flat_map(|name| &name.looks).any(|look| match &look.observation.seen {
-        Seen::Reply { status, .. } => matches!(status, 502..=504),
-        Seen::Nothing { symptom, .. } => {
+        CheckResult::Reply { status, .. } => matches!(status, 502..=504),
+        CheckResult::Nothing { symptom, .. } => {
             matches!(symptom, Some(Symptom::NoReply | Symptom::Unreachable))
         }
         _ => false,

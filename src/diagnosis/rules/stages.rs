@@ -3,7 +3,7 @@
 
 use jiff::SignedDuration;
 
-use super::control_plane::{concerns, told};
+use super::control_plane::{concerns, messages_of_others};
 use super::manifest::present;
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::control::WarningCase;
@@ -83,7 +83,7 @@ fn key_secret_is_a_leftover(case: &Case, found: &mut Vec<Finding>) {
 
 /// ACC-10: the controller says that it has no client, or an Order has waited for a client for long.
 fn controller_has_no_client(case: &Case, found: &mut Vec<Finding>) {
-    for (issuer, shown) in told(case) {
+    for (issuer, shown) in messages_of_others(case) {
         let Some(issuer) = issuer
             .filter(|_| controller::controller_lack(&shown.came) == Some(ControllerLack::Client))
         else {

@@ -10,14 +10,14 @@ use crate::diagnosis::case::chain::Chain;
 use crate::diagnosis::case::issuer::{
     DirectoryAnswer, DirectoryCase, IssuerCase, SecretCase, SecretState, SecretUse,
 };
-use crate::diagnosis::case::name::{AddressLook, AnswerLook, CaaLevel, LookUp, NameCase};
-use crate::diagnosis::case::{Case, CertificateCase, DueReason, QueuedCase, Unseen};
+use crate::diagnosis::case::name::{AddressProbe, AnswerProbe, CaaLevel, LookUp, NameCase};
+use crate::diagnosis::case::{Case, CertificateCase, DueReason, QueuedCase, Unobserved};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
 use crate::model::caa::{CaaProperty, CaaRecordSet};
-use crate::model::observation::{NameServer, Observation, Said, Seen, Vantage};
+use crate::model::observation::{CheckResult, NameServer, NameServerAnswer, Observation, Vantage};
 use crate::model::{ChallengeType, Key, Kind, ObjectName, Problem, State};
-use crate::reconcile::schedule::Waits;
+use crate::reconcile::schedule::Obstacle;
 
 /// A case with one Certificate `web/www` for `www.example.com` that is due, its issuer `acme` of a CA at `ca.example`, and the name.
 pub(super) fn case() -> Case {
@@ -288,7 +288,7 @@ fn what_a_ca_saw_in_the_record_is_told_apart() {
     check(&refused(ChallengeType::Http01, "connection", secondary), &[CauseId::Http29]);
 }
 
-pub(super) fn observation(seen: Seen) -> Observation {
+pub(super) fn observation(seen: CheckResult) -> Observation {
     Observation {
         vantage: Vantage::ThisMachine,
         at: "2026-11-24T22:00:00Z".parse().unwrap(),
@@ -298,11 +298,11 @@ pub(super) fn observation(seen: Seen) -> Observation {
     }
 }
 
-pub(super) fn look(address: &str, is_answer: bool) -> AddressLook {
+pub(super) fn look(address: &str, is_answer: bool) -> AddressProbe {
     let body = if is_answer { "token.thumb" } else { "shop" };
-    AddressLook {
+    AddressProbe {
         address: address.parse().unwrap(),
-        observation: observation(Seen::Reply {
+        observation: observation(CheckResult::Reply {
             status: 200,
             body: body.into(),
             truncated: false,
@@ -320,7 +320,7 @@ pub(super) fn look(address: &str, is_answer: bool) -> AddressLook {
 
 #[test]
 fn addresses_are_judged_each_and_together() {
-    let of = |looks: Vec<AddressLook>| by(ChallengeType::Http01, |name| name.looks = looks);
+    let of = |looks: Vec<AddressProbe>| by(ChallengeType::Http01, |name| name.looks = looks);
     check(&of(vec![look("192.0.2.1:80", true)]), &[]);
     check(
         &of(vec![look("[2001:db8::1]:80", false), look("192.0.2.1:80", true)]),
@@ -330,8 +330,12 @@ fn addresses_are_judged_each_and_together() {
     assert!(judge(&two).iter().any(|finding| finding.cause == CauseId::Http07), "{two:?}");
     let other = |body: &str| {
         let mut look = look("192.0.2.1:80", false);
-        look.observation.seen =
-            Seen::Reply { status: 200, body: body.into(), truncated: false, is_declined: false };
+        look.observation.seen = CheckResult::Reply {
+            status: 200,
+            body: body.into(),
+            truncated: false,
+            is_declined: false,
+        };
         of(vec![look])
     };
     check(&other("token.another"), &[CauseId::Acc05]);
@@ -365,7 +369,7 @@ fn a_name_without_a_public_address_is_not_reached() {
 }
 
 /// Builds a case with the replies of name servers about the record, where `digest` is expected.
-pub(super) fn said(servers: &[Said]) -> Case {
+pub(super) fn said(servers: &[NameServerAnswer]) -> Case {
     by(ChallengeType::Dns01, |name| {
         let servers = servers.iter().enumerate().map(|(number, said)| NameServer {
             name: format!("ns{number}.example."),
@@ -373,12 +377,12 @@ pub(super) fn said(servers: &[Said]) -> Case {
             said: said.clone(),
             ttl: None,
         });
-        let seen = Seen::Records {
+        let seen = CheckResult::Records {
             name: "_acme-challenge.www.example.com.".into(),
             zone: "example.com.".into(),
             servers: servers.collect(),
         };
-        name.answer = Some(AnswerLook {
+        name.answer = Some(AnswerProbe {
             expected: "digest".into(),
             observations: vec![observation(seen)],
             reason: Some("not everywhere".into()),
@@ -389,16 +393,23 @@ pub(super) fn said(servers: &[Said]) -> Case {
 
 #[test]
 fn what_the_name_servers_say_together_is_told_apart() {
-    let texts = |all: &[&str]| Said::Texts(all.iter().map(|text| (*text).to_owned()).collect());
-    check(&said(&[Said::NoName, Said::NoText]), &[CauseId::D0101]);
-    check(&said(&[texts(&["digest"]), Said::NoName]), &[CauseId::D0102]);
+    let texts =
+        |all: &[&str]| NameServerAnswer::Texts(all.iter().map(|text| (*text).to_owned()).collect());
+    check(&said(&[NameServerAnswer::NoName, NameServerAnswer::NoText]), &[CauseId::D0101]);
+    check(&said(&[texts(&["digest"]), NameServerAnswer::NoName]), &[CauseId::D0102]);
     check(&said(&[texts(&["other"]), texts(&["other"])]), &[CauseId::D0111]);
     check(&said(&[texts(&["\"digest\""])]), &[CauseId::D0112]);
-    check(&said(&[texts(&["digest"]), Said::Code("REFUSED".into())]), &[CauseId::Dns03]);
-    check(&said(&[texts(&["digest"]), Said::Nothing("timed out".into())]), &[CauseId::Dns04]);
+    check(
+        &said(&[texts(&["digest"]), NameServerAnswer::Code("REFUSED".into())]),
+        &[CauseId::Dns03],
+    );
+    check(
+        &said(&[texts(&["digest"]), NameServerAnswer::Nothing("timed out".into())]),
+        &[CauseId::Dns04],
+    );
     for (heard, expected) in [
         (texts(&["\"digest\""]), (CauseId::D0112, Grade::Certain)),
-        (Said::NoName, (CauseId::D0101, Grade::Possible)),
+        (NameServerAnswer::NoName, (CauseId::D0101, Grade::Possible)),
     ] {
         let mut fresh = said(&[heard]);
         let mut of = cluster(|case| says(case, "")).certificates.remove(0);
@@ -408,7 +419,7 @@ fn what_the_name_servers_say_together_is_told_apart() {
         let found = judge(&fresh).remove(0);
         assert_eq!((found.cause, found.grade), expected);
     }
-    let mut doubled = said(&[Said::NoName]);
+    let mut doubled = said(&[NameServerAnswer::NoName]);
     doubled.names[0].doubled = Some("_acme-challenge.www.example.com.www.example.com".into());
     let found = judge(&doubled);
     assert!(found.iter().any(|finding| finding.cause == CauseId::D0110), "{found:?}");
@@ -473,7 +484,7 @@ fn caa_is_read_as_a_ca_reads_it() {
 
 #[test]
 fn whoever_waits_is_told_for_what() {
-    let queued = |waits: Waits| {
+    let queued = |waits: Obstacle| {
         with(|case| {
             let challenge = ObjectName::new("web", "www-1-2-3");
             let domain = "www.example.com".to_owned();
@@ -481,9 +492,9 @@ fn whoever_waits_is_told_for_what() {
             case.queue = vec![QueuedCase { challenge, domain, waits, is_of_same_order }];
         })
     };
-    check(&queued(Waits::Slot { slots: 60 }), &[CauseId::Ctl04]);
-    check(&queued(Waits::Lock { holder: ObjectName::new("shop", "c") }), &[CauseId::Ctl05]);
-    check(&queued(Waits::Nothing), &[]);
+    check(&queued(Obstacle::Slot { slots: 60 }), &[CauseId::Ctl04]);
+    check(&queued(Obstacle::Lock { holder: ObjectName::new("shop", "c") }), &[CauseId::Ctl05]);
+    check(&queued(Obstacle::Nothing), &[]);
 }
 
 #[test]
@@ -548,7 +559,7 @@ fn silence_is_not_health_and_not_a_fault_either() {
     let unseen = |is_forbidden| {
         with(|case| {
             let (what, why) = ("Secret web/account".to_owned(), "forbidden".to_owned());
-            case.unseen = vec![Unseen { what, why, is_forbidden }];
+            case.unseen = vec![Unobserved { what, why, is_forbidden }];
         })
     };
     check(&unseen(true), &[CauseId::Int01]);
@@ -558,9 +569,9 @@ fn silence_is_not_health_and_not_a_fault_either() {
 
 #[test]
 fn of_a_server_with_several_addresses_those_that_are_not_heard_do_not_count() {
-    let mut case = said(&[Said::NoName, Said::NoRoute]);
+    let mut case = said(&[NameServerAnswer::NoName, NameServerAnswer::NoRoute]);
     let look = &mut case.names[0].answer.as_mut().unwrap().observations[0];
-    let Seen::Records { servers, .. } = &mut look.seen else { unreachable!() };
+    let CheckResult::Records { servers, .. } = &mut look.seen else { unreachable!() };
     servers[1].name = servers[0].name.clone();
     check(&case, &[CauseId::D0101]);
 }

@@ -6,13 +6,15 @@ use std::net::IpAddr;
 use super::http01::{fault, of_name};
 use super::{problem, web};
 use crate::diagnosis::case::authority::HeldCase;
-use crate::diagnosis::case::name::{AddressLook, LookUp, NameCase};
+use crate::diagnosis::case::name::{AddressProbe, LookUp, NameCase};
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, seen, stored, told};
+use crate::diagnosis::finding::{
+    Evidence, FaultRule, Finding, Grade, evidence_of_answer, evidence_of_probe, stored,
+};
 use crate::diagnosis::words::foreign::{self, Perspective};
 use crate::model::cause::Symptom;
-use crate::model::observation::Seen;
+use crate::model::observation::CheckResult;
 use crate::model::{Challenge, ChallengeType, Problem};
 
 pub(super) const RULES: &[FaultRule] =
@@ -63,7 +65,7 @@ pub(super) fn looks(held: &HeldCase) -> Vec<Evidence> {
 
 impl FailedLook<'_> {
     fn finding(&self, cause: CauseId, grade: Grade) -> Finding {
-        let said = told(
+        let said = evidence_of_answer(
             format!("authorization of {} at the CA", self.held.name),
             self.held.at,
             self.problem.to_string(),
@@ -85,8 +87,8 @@ fn answer_was_gone(case: &Case, found: &mut Vec<Finding>) {
     for look in failed_looks(case) {
         let is_gone = problem::met(look.challenge, look.problem) == Some(Symptom::NotFound);
         let was_seen = look.challenge.spec.solver.wait_instead_of_self_check.is_none();
-        let answers = |at: &AddressLook| {
-            at.address.ip() == look.used && matches!(at.observation.seen, Seen::Reply { .. })
+        let answers = |at: &AddressProbe| {
+            at.address.ip() == look.used && matches!(at.observation.seen, CheckResult::Reply { .. })
         };
         let is_same = !look.name.looks.is_empty() && look.name.looks.iter().all(answers);
         if !(is_gone && was_seen && is_same) {
@@ -122,11 +124,11 @@ fn answer_was_gone(case: &Case, found: &mut Vec<Finding>) {
 /// HTTP-06, by the address that the CA has used.
 fn authority_has_used_ipv6(case: &Case, found: &mut Vec<Finding>) {
     for look in failed_looks(case).filter(|look| look.used.is_ipv6()) {
-        let is_well = |at: &&AddressLook| {
+        let is_well = |at: &&AddressProbe| {
             at.address.is_ipv4() && fault(at, ChallengeType::Http01, case.in_cluster).is_none()
         };
         let Some(good) = look.name.looks.iter().find(is_well) else { continue };
-        let shown = seen(&good.observation, "nothing is wrong over IPv4");
+        let shown = evidence_of_probe(&good.observation, "nothing is wrong over IPv4");
         found.push(look.finding(CauseId::Http06, Grade::Likely).shown_by([shown]));
     }
 }
@@ -149,7 +151,7 @@ fn authority_is_led_elsewhere(case: &Case, found: &mut Vec<Finding>) {
         let asked = format!("A and AAAA of {}", look.name.name);
         found.push(
             look.finding(CauseId::Http09, Grade::Likely)
-                .shown_by([told(asked, case.at, list(inner))])
+                .shown_by([evidence_of_answer(asked, case.at, list(inner))])
                 .with("INNER", list(inner))
                 .with("OUTER", list(outer)),
         );
@@ -169,7 +171,7 @@ mod tests {
     const GONE: &str = "Invalid response from http://www.example.com/x: 404";
 
     /// A look of the CA's that has failed so at an address, beside what is seen at another one.
-    fn missed(detail: &str, used: &str, seen: AddressLook, wait: Option<&str>) -> Case {
+    fn missed(detail: &str, used: &str, seen: AddressProbe, wait: Option<&str>) -> Case {
         let mut case = ordered(|_, _, challenge| {
             challenge["status"] = json!({"state": "invalid"});
             if let Some(wait) = wait {
@@ -201,10 +203,14 @@ mod tests {
     }
 
     /// A server that answers there, and does not know the token that is asked for now.
-    fn server(address: &str) -> AddressLook {
-        let seen =
-            Seen::Reply { status: 404, body: String::new(), truncated: false, is_declined: false };
-        AddressLook { is_expected: false, observation: observation(seen), ..at(address, false) }
+    fn server(address: &str) -> AddressProbe {
+        let seen = CheckResult::Reply {
+            status: 404,
+            body: String::new(),
+            truncated: false,
+            is_declined: false,
+        };
+        AddressProbe { is_expected: false, observation: observation(seen), ..at(address, false) }
     }
 
     #[test]
@@ -220,9 +226,13 @@ mod tests {
 
     #[test]
     fn a_ca_that_looks_at_caa_has_seen_the_answer() {
-        let gone =
-            Seen::Reply { status: 404, body: String::new(), truncated: false, is_declined: false };
-        let look = AddressLook { observation: observation(gone), ..at("192.0.2.1:80", false) };
+        let gone = CheckResult::Reply {
+            status: 404,
+            body: String::new(),
+            truncated: false,
+            is_declined: false,
+        };
+        let look = AddressProbe { observation: observation(gone), ..at("192.0.2.1:80", false) };
         let said = "While processing CAA for www.example.com: DNS problem: SERVFAIL looking up CAA for example.com";
         let found = judge(&missed(said, "192.0.2.1", look, None));
         assert!(found.iter().all(|it| it.cause != CauseId::Http03), "{found:?}");

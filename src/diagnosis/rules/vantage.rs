@@ -6,18 +6,21 @@ use jiff::SignedDuration;
 use super::dns01::by_record;
 use super::http01::has_failed_at_ca;
 use super::open_path::named;
-use super::sights::{asked, came};
+use super::sights::{came, probed_address};
 use super::zone::in_dns;
 use crate::diagnosis::case::dns::{DnsCase, DnsVantage, VantageReply};
-use crate::diagnosis::case::name::{AddressLook, LookUp, NameCase};
+use crate::diagnosis::case::name::{AddressProbe, LookUp, NameCase};
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, heard, seen, stored, told};
+use crate::diagnosis::finding::{
+    Evidence, FaultRule, Finding, Grade, evidence_of_answer, evidence_of_dns_reply,
+    evidence_of_probe, stored,
+};
 use crate::diagnosis::words::foreign;
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
-use crate::model::observation::{Observation, Seen};
+use crate::model::observation::{CheckResult, Observation};
 
 pub(super) const RULES: &[FaultRule] = &[
     record_is_seen_from_one_side,
@@ -54,7 +57,7 @@ fn record_is_seen_from_one_side(case: &Case, found: &mut Vec<Finding>) {
             reply.heard.answer().is_some_and(|reply| reply.records.contains(&answer.expected))
         };
         let of = |cause, grade, reply: &VantageReply| {
-            Finding::new(cause, grade, name.shown(), heard(reply))
+            Finding::new(cause, grade, name.shown(), evidence_of_dns_reply(reply))
                 .with("DOMAIN", &name.name)
                 .with("RECORD", record)
                 .with("RESOLVER", reply.from.server())
@@ -65,11 +68,11 @@ fn record_is_seen_from_one_side(case: &Case, found: &mut Vec<Finding>) {
         if let Some(reason) = &answer.reason {
             // A resolver elsewhere has the record that this side lacks.
             let Some(reply) = outer().find(has) else { continue };
-            let own = look.map(|look| seen(look, reason));
+            let own = look.map(|look| evidence_of_probe(look, reason));
             found.push(of(CauseId::D0116, Grade::Certain, reply).shown_by(own));
             continue;
         }
-        let own = || look.map(|look| seen(look, "every name server has it"));
+        let own = || look.map(|look| evidence_of_probe(look, "every name server has it"));
         let absent = |reply: &VantageReply| match reply.heard.answer().and_then(|a| a.absent_for) {
             Some(seconds) => format!("{seconds} s more"),
             None => "as long as its zone says".to_owned(),
@@ -113,10 +116,10 @@ fn inner_addresses_lead_elsewhere(case: &Case, found: &mut Vec<Finding>) {
             }
             _ => "no address".to_owned(),
         };
-        let first = told(format!("A and AAAA of {}", name.name), case.at, &inner);
+        let first = evidence_of_answer(format!("A and AAAA of {}", name.name), case.at, &inner);
         found.push(
             Finding::new(CauseId::Http09, grade, name.shown(), first)
-                .shown_by(of(true).take(2).chain(of(false).take(2)).map(heard))
+                .shown_by(of(true).take(2).chain(of(false).take(2)).map(evidence_of_dns_reply))
                 .with("DOMAIN", &name.name)
                 .with("WHERE", "from here")
                 .with("INNER", inner)
@@ -131,8 +134,8 @@ fn cluster_looks_elsewhere(case: &Case, found: &mut Vec<Finding>) {
         if name.kind.is_some_and(|kind| kind != ChallengeType::Http01) {
             continue;
         }
-        let is_up = |look: &AddressLook| {
-            let has_replied = matches!(look.observation.seen, Seen::Reply { .. });
+        let is_up = |look: &AddressProbe| {
+            let has_replied = matches!(look.observation.seen, CheckResult::Reply { .. });
             look.is_answer || (!look.is_expected && has_replied)
         };
         if name.looks.is_empty() || !name.looks.iter().all(is_up) {
@@ -140,12 +143,13 @@ fn cluster_looks_elsewhere(case: &Case, found: &mut Vec<Finding>) {
         }
         let Some((cause, grade, first)) = inside_fault(case, name) else { continue };
         let outside = name.looks.iter();
-        let outside = outside.map(|l| seen(&l.observation, came(&l.observation, l.is_answer)));
+        let outside =
+            outside.map(|l| evidence_of_probe(&l.observation, came(&l.observation, l.is_answer)));
         // Without a Pod's probe, the self-check is the first evidence already.
         let said = name.inside.as_ref().and_then(|_| self_check(case, name));
         let said = said.map(|(evidence, _)| evidence);
         let outer: Vec<String> = name.looks.iter().map(|l| l.address.ip().to_string()).collect();
-        let inner = name.inside.as_ref().map(|look| asked(&look.observation));
+        let inner = name.inside.as_ref().map(|look| probed_address(&look.observation));
         let inner = inner.filter(|address| !address.is_empty());
         let is_by_words = cause == CauseId::Http09 && name.inside.is_none();
         let detail = match own_address(case, &outer) {
@@ -192,15 +196,15 @@ fn inside_fault(case: &Case, name: &NameCase) -> Option<(CauseId, Grade, Evidenc
         };
         return Some((cause, Grade::Likely, said));
     };
-    let shown = seen(&inside.observation, came(&inside.observation, inside.is_answer));
+    let shown = evidence_of_probe(&inside.observation, came(&inside.observation, inside.is_answer));
     let cause = match &inside.observation.seen {
-        Seen::Nothing { symptom: Some(Symptom::NoAddress), .. } => CauseId::Http09,
-        Seen::Nothing { .. } => CauseId::Http08,
-        Seen::Reply { .. } | Seen::Redirect { .. } if !inside.is_answer => {
+        CheckResult::Nothing { symptom: Some(Symptom::NoAddress), .. } => CauseId::Http09,
+        CheckResult::Nothing { .. } => CauseId::Http08,
+        CheckResult::Reply { .. } | CheckResult::Redirect { .. } if !inside.is_answer => {
             let is_elsewhere =
                 |address: &str| name.looks.iter().all(|look| look.address.to_string() != address);
             let is_up = name.looks.iter().any(|look| look.is_answer);
-            let address = asked(&inside.observation);
+            let address = probed_address(&inside.observation);
             (is_up && !address.is_empty() && is_elsewhere(&address)).then_some(CauseId::Http09)?
         }
         _ => return None,
@@ -266,7 +270,7 @@ fn record_is_seen_from_here_alone(case: &Case, found: &mut Vec<Finding>) {
         if !pending.status.presented || !is_of_long(case, name, own, RECORD_STALE_AFTER) {
             continue;
         }
-        let asked = format!("Challenge {}: status.reason", pending.name());
+        let probed_address = format!("Challenge {}: status.reason", pending.name());
         let flags = ["dns01-recursive-nameservers", "dns01-recursive-nameservers-only"];
         let set = case.control.controllers.iter().flat_map(|of| {
             flags.into_iter().filter_map(move |flag| Some((of, flag, of.flags.get(flag)?)))
@@ -274,15 +278,20 @@ fn record_is_seen_from_here_alone(case: &Case, found: &mut Vec<Finding>) {
         let set = set.map(|(of, flag, value)| {
             stored(format!("Deployment {}: --{flag}", of.name), case.at, value)
         });
-        let own = own.map(|look| seen(look, "every name server has it"));
+        let own = own.map(|look| evidence_of_probe(look, "every name server has it"));
         found.push(
-            Finding::new(cause, Grade::Likely, name.shown(), stored(asked, case.at, reason))
-                .shown_by(own)
-                .shown_by(set)
-                .meaning(CauseSeverity::Error)
-                .with("DOMAIN", &name.name)
-                .with("NAMESPACE", &pending.metadata.namespace)
-                .with("DETAIL", format!("cert-manager says: {reason}")),
+            Finding::new(
+                cause,
+                Grade::Likely,
+                name.shown(),
+                stored(probed_address, case.at, reason),
+            )
+            .shown_by(own)
+            .shown_by(set)
+            .meaning(CauseSeverity::Error)
+            .with("DOMAIN", &name.name)
+            .with("NAMESPACE", &pending.metadata.namespace)
+            .with("DETAIL", format!("cert-manager says: {reason}")),
         );
     }
 }
@@ -292,8 +301,8 @@ fn self_check(case: &Case, name: &NameCase) -> Option<(Evidence, Symptom)> {
     let pending = name.pending.as_ref().filter(|_| case.driver == DriverCase::CertManager)?;
     let reason = &pending.status.reason;
     let symptom = foreign::sighting(pending, reason)?.symptom;
-    let asked = format!("Challenge {}: status.reason", pending.name());
-    Some((stored(asked, case.at, reason), symptom))
+    let probed_address = format!("Challenge {}: status.reason", pending.name());
+    Some((stored(probed_address, case.at, reason), symptom))
 }
 
 /// Returns the object of the cluster that has one of the addresses.
@@ -336,7 +345,7 @@ mod tests {
     use super::super::tests::{by, check};
     use super::super::zone::tests::{authority, reply};
     use super::*;
-    use crate::diagnosis::case::name::{AnswerLook, InsideLook};
+    use crate::diagnosis::case::name::{AnswerProbe, InsideProbe};
     use crate::model::observation::{Hop, Vantage};
 
     const RECORD: &str = "_acme-challenge.www.example.com.";
@@ -347,14 +356,14 @@ mod tests {
             at: "2026-11-24T22:00:00Z".parse().unwrap(),
             url: "dns:_acme-challenge.www.example.com?type=TXT".into(),
             hops: Vec::new(),
-            seen: Seen::NoLook { why: "nobody looked".into(), symptom: None },
+            seen: CheckResult::NoLook { why: "nobody looked".into(), symptom: None },
         }
     }
 
     /// The record as seen from here, by the resolver here and by one elsewhere.
     fn record(is_there: bool, inner: &[&str], outer: &[&str]) -> Case {
         by(ChallengeType::Dns01, |name| {
-            name.answer = Some(AnswerLook {
+            name.answer = Some(AnswerProbe {
                 expected: "value".into(),
                 observations: vec![observation()],
                 reason: (!is_there).then(|| "not yet".to_owned()),
@@ -382,7 +391,7 @@ mod tests {
         by(ChallengeType::Http01, |name| {
             name.is_looked_for_in_dns = true;
             name.addresses = LookUp::NoName("no such host www.example.com".into());
-            let outer = AddressLook {
+            let outer = AddressProbe {
                 address: "192.0.2.80:80".parse().unwrap(),
                 observation: observation(),
                 expected: "value".into(),
@@ -407,10 +416,10 @@ mod tests {
     }
 
     /// A name whose answer is seen from here, and what is seen inside the cluster.
-    fn inside(seen: Option<Seen>, is_answer: bool) -> Case {
+    fn inside(seen: Option<CheckResult>, is_answer: bool) -> Case {
         by(ChallengeType::Http01, |name| {
             let mut look = crate::diagnosis::rules::tests::look("192.0.2.80:80", true);
-            look.observation.seen = Seen::Reply {
+            look.observation.seen = CheckResult::Reply {
                 status: 200,
                 body: "t.k".into(),
                 truncated: false,
@@ -425,7 +434,7 @@ mod tests {
                     status: None,
                 };
                 let observation = Observation { seen, hops: vec![hop], ..observation() };
-                InsideLook { observation, is_answer, sighting: None }
+                InsideProbe { observation, is_answer, sighting: None }
             });
         })
     }
@@ -433,9 +442,14 @@ mod tests {
     #[test]
     fn a_cluster_that_does_not_reach_the_name_is_told_from_one_that_is_led_elsewhere() {
         let nothing =
-            |symptom| Some(Seen::Nothing { why: "nothing".into(), symptom: Some(symptom) });
+            |symptom| Some(CheckResult::Nothing { why: "nothing".into(), symptom: Some(symptom) });
         let reply = |status| {
-            Some(Seen::Reply { status, body: String::new(), truncated: false, is_declined: false })
+            Some(CheckResult::Reply {
+                status,
+                body: String::new(),
+                truncated: false,
+                is_declined: false,
+            })
         };
         check(&inside(None, false), &[]);
         check(&inside(reply(200), true), &[]);

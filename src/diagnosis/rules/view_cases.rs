@@ -9,14 +9,14 @@ use super::tests::{self, by, check, look, name, refused};
 use super::zone::tests::reply;
 use crate::diagnosis::case::dns::{DnsCase, DnsVantage};
 use crate::diagnosis::case::issuer::{DirectoryAnswer, DirectoryCase};
-use crate::diagnosis::case::name::{AddressLook, AnswerLook, LookUp};
+use crate::diagnosis::case::name::{AddressProbe, AnswerProbe, LookUp};
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
 use crate::model::acme_server::LETS_ENCRYPT;
 use crate::model::cause::Symptom;
 use crate::model::common::Condition;
-use crate::model::observation::Seen;
+use crate::model::observation::CheckResult;
 use crate::model::{ChallengeType, Time, reserved};
 
 const HTTP: ChallengeType = ChallengeType::Http01;
@@ -31,9 +31,9 @@ fn only_error(case: &Case) -> (CauseId, Grade) {
 }
 
 /// A look that met nothing, for that reason.
-fn nothing(address: &str, symptom: Symptom) -> AddressLook {
+fn nothing(address: &str, symptom: Symptom) -> AddressProbe {
     let mut look = look(address, false);
-    look.observation.seen = Seen::Nothing { why: "nothing".into(), symptom: Some(symptom) };
+    look.observation.seen = CheckResult::Nothing { why: "nothing".into(), symptom: Some(symptom) };
     look.sighting = Some(symptom.into());
     look
 }
@@ -127,7 +127,7 @@ fn a_public_ca_is_never_led_to_addresses_that_the_zone_itself_keeps_inside() {
 
 #[test]
 fn ipv6_is_judged_by_what_happened_to_its_connection() {
-    let of = |looks: Vec<AddressLook>| by(HTTP, |one| one.looks = looks);
+    let of = |looks: Vec<AddressProbe>| by(HTTP, |one| one.looks = looks);
     let six = |symptom| nothing("[2001:db8::1]:80", symptom);
     let good = || look("192.0.2.1:80", true);
     // It was connected, and then nothing came: no family is tried after that.
@@ -195,7 +195,7 @@ fn a_record_that_the_cluster_alone_misses_is_told() {
             challenge.metadata.creation_timestamp = Some(Time::new(made.parse().unwrap()));
             let mut one = name("www.example.com", Some(ChallengeType::Dns01));
             one.pending = Some(challenge.clone());
-            one.answer = Some(AnswerLook {
+            one.answer = Some(AnswerProbe {
                 expected: "value".into(),
                 observations: vec![look("192.0.2.53:53", true).observation],
                 reason: None,
@@ -299,7 +299,7 @@ fn a_record_that_others_have_not_got_yet_is_no_fault_of_the_way_of_asking() {
 
 #[test]
 fn a_name_that_leads_past_the_balancer_is_told_whatever_answers_there() {
-    let at = |http01: serde_json::Value, looked: AddressLook, own: serde_json::Value| {
+    let at = |http01: serde_json::Value, looked: AddressProbe, own: serde_json::Value| {
         let case = path_with(http01, |case, path| {
             let mut one = name("www.example.com", Some(HTTP));
             one.pending = case.certificates[0].challenges.first().cloned();

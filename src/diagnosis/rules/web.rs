@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use super::http_answer::saw;
 use super::http01::{by_address, fault, of_name};
 use crate::diagnosis::case::Case;
-use crate::diagnosis::case::name::{AddressLook, NameCase};
-use crate::diagnosis::case::web::{PageMark, PathReply, WebLook, WebReply};
+use crate::diagnosis::case::name::{AddressProbe, NameCase};
+use crate::diagnosis::case::web::{PageMark, PathReply, WebProbe, WebReply};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, seen, stored, told};
+use crate::diagnosis::finding::{
+    Evidence, FaultRule, Finding, Grade, evidence_of_answer, evidence_of_probe, stored,
+};
 use crate::diagnosis::words::http::tells_itself;
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
-use crate::model::observation::Seen;
+use crate::model::observation::CheckResult;
 
 pub(super) const RULES: &[FaultRule] = &[
     port_speaks_http2_only,
@@ -26,7 +28,7 @@ pub(super) const RULES: &[FaultRule] = &[
 ];
 
 /// Returns the probes that did not show the answer, with the replies of the same address for other paths.
-fn wrong_looks(case: &Case) -> impl Iterator<Item = (&NameCase, &AddressLook, &WebLook)> {
+fn wrong_looks(case: &Case) -> impl Iterator<Item = (&NameCase, &AddressProbe, &WebProbe)> {
     by_address(case).flat_map(|name| {
         let looks = name.looks.iter().filter(|look| !look.is_answer);
         looks.filter_map(move |look| Some((name, look, look.web.as_ref()?)))
@@ -35,13 +37,13 @@ fn wrong_looks(case: &Case) -> impl Iterator<Item = (&NameCase, &AddressLook, &W
 
 /// Builds a finding about an address of a name, with the probe and the reply for an unknown token.
 fn about(
-    (name, look, web): (&NameCase, &AddressLook, &WebLook),
+    (name, look, web): (&NameCase, &AddressProbe, &WebProbe),
     cause: CauseId,
     grade: Grade,
     case: &Case,
 ) -> Finding {
     let came = web.challenge.to_string();
-    of_name(cause, grade, name, seen(&look.observation, saw(&look.observation)))
+    of_name(cause, grade, name, evidence_of_probe(&look.observation, saw(&look.observation)))
         .shown_by([path(name, "/.well-known/acme-challenge/…", &web.challenge, case)])
         .with("ADDRESS", look.address.ip().to_string())
         .with("PORT", look.address.port().to_string())
@@ -49,11 +51,11 @@ fn about(
 }
 
 fn path(name: &NameCase, path: &str, reply: &WebReply, case: &Case) -> Evidence {
-    told(format!("http://{}{path}", name.name), case.at, reply.to_string())
+    evidence_of_answer(format!("http://{}{path}", name.name), case.at, reply.to_string())
 }
 
 /// Returns `Certain` if the answer had to be there, else `Likely`: other replies identify a server less surely.
-fn if_expected(look: &AddressLook) -> Grade {
+fn if_expected(look: &AddressProbe) -> Grade {
     if look.is_expected { Grade::Certain } else { Grade::Likely }
 }
 
@@ -69,7 +71,7 @@ fn port_speaks_http2_only(case: &Case, found: &mut Vec<Finding>) {
 /// HTTP-30: the server answers clients with a header of the PROXY protocol, and no others.
 fn proxy_header_is_wanted(case: &Case, found: &mut Vec<Finding>) {
     for of in wrong_looks(case) {
-        let WebLook { challenge, proxied, .. } = of.2;
+        let WebProbe { challenge, proxied, .. } = of.2;
         let Some(WebReply::Reply(reply)) = proxied else { continue };
         let is_bad_request = challenge.reply().is_some_and(|plain| plain.status == 400);
         if reply.status == 400 || !(is_bad_request || matches!(challenge, WebReply::Ended)) {
@@ -176,7 +178,7 @@ fn edge_is_in_the_way(case: &Case, found: &mut Vec<Finding>) {
         let Some((_, grade)) = fault(look, kind, case.in_cluster) else { continue };
         let symptom =
             look.sighting.map(|sighting| sighting.symptom).or(match &look.observation.seen {
-                Seen::Nothing { symptom, .. } => *symptom,
+                CheckResult::Nothing { symptom, .. } => *symptom,
                 _ => None,
             });
         let (cause, grade) = match (symptom, reply.status) {
@@ -201,7 +203,7 @@ fn webroot_is_another(case: &Case, found: &mut Vec<Finding>) {
         for look in name.looks.iter().filter(|look| !look.is_answer) {
             // A fault over one family alone is no fault of the folder (HTTP-06).
             let is_of_family = good_v4 && look.address.is_ipv6();
-            let Seen::Reply { status: 200..=499, body, .. } = &look.observation.seen else {
+            let CheckResult::Reply { status: 200..=499, body, .. } = &look.observation.seen else {
                 continue;
             };
             if is_of_family || tells_itself(body) {
@@ -210,7 +212,7 @@ fn webroot_is_another(case: &Case, found: &mut Vec<Finding>) {
             let file = stored(format!("the file below {}", webroot.folder), case.at, "is there");
             found.push(
                 of_name(CauseId::Http35, Grade::Certain, name, file)
-                    .shown_by([seen(&look.observation, saw(&look.observation))])
+                    .shown_by([evidence_of_probe(&look.observation, saw(&look.observation))])
                     .with("FOLDER", &webroot.folder)
                     .with("ADDRESS", look.address.ip().to_string())
                     .with("ANSWER", saw(&look.observation)),
@@ -242,7 +244,7 @@ fn machines_take_turns(case: &Case, found: &mut Vec<Finding>) {
 }
 
 /// Describes the answers of machines that take turns behind an address; `None` if all answers are of one kind.
-pub(super) fn turns(web: &WebLook) -> Option<String> {
+pub(super) fn turns(web: &WebProbe) -> Option<String> {
     let kind = |reply: &WebReply| match reply {
         WebReply::Reply(reply) => match reply.header("server") {
             Some(server) => format!("status {} of {server}", reply.status),
@@ -264,7 +266,7 @@ mod tests {
     use super::super::judge;
     use super::super::tests::{by, check, look, observation};
     use super::*;
-    use crate::diagnosis::case::name::AddressLook;
+    use crate::diagnosis::case::name::AddressProbe;
     use crate::diagnosis::case::web::WebrootCase;
 
     fn reply(status: u16, headers: &str, body: &str) -> WebReply {
@@ -272,10 +274,10 @@ mod tests {
     }
 
     /// An address whose answer to the CA's question and to other paths is this.
-    fn at(seen: Seen, challenge: WebReply, others: WebReply) -> AddressLook {
-        AddressLook {
+    fn at(seen: CheckResult, challenge: WebReply, others: WebReply) -> AddressProbe {
+        AddressProbe {
             observation: observation(seen),
-            web: Some(WebLook {
+            web: Some(WebProbe {
                 challenge,
                 beside: others.clone(),
                 root: others,
@@ -286,16 +288,16 @@ mod tests {
         }
     }
 
-    fn case(look: AddressLook) -> Case {
+    fn case(look: AddressProbe) -> Case {
         by(ChallengeType::Http01, |name| name.looks = vec![look])
     }
 
-    fn status(status: u16) -> Seen {
-        Seen::Reply { status, body: String::new(), truncated: false, is_declined: false }
+    fn status(status: u16) -> CheckResult {
+        CheckResult::Reply { status, body: String::new(), truncated: false, is_declined: false }
     }
 
-    fn nothing(symptom: Symptom) -> Seen {
-        Seen::Nothing { why: "nothing".into(), symptom: Some(symptom) }
+    fn nothing(symptom: Symptom) -> CheckResult {
+        CheckResult::Nothing { why: "nothing".into(), symptom: Some(symptom) }
     }
 
     #[test]
@@ -374,15 +376,19 @@ mod tests {
         let mut unknown = at(status(404), edge(404), edge(200));
         unknown.is_expected = false;
         check(&case(unknown), &[]);
-        let good = AddressLook { web: None, ..look("192.0.2.1:80", true) };
+        let good = AddressProbe { web: None, ..look("192.0.2.1:80", true) };
         check(&case(good), &[]);
     }
 
     #[test]
     fn a_solver_that_declines_is_told_from_another_server() {
         let own = || reply(404, "x-acme-solver: kubectl-acme\r\n", "");
-        let seen =
-            Seen::Reply { status: 404, body: String::new(), truncated: false, is_declined: true };
+        let seen = CheckResult::Reply {
+            status: 404,
+            body: String::new(),
+            truncated: false,
+            is_declined: true,
+        };
         let mut declined = at(seen, own(), own());
         declined.sighting = Some(Symptom::Declined.into());
         let found = judge(&case(declined.clone()));

@@ -8,9 +8,11 @@ use crate::diagnosis::case::name::NameCase;
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, heard, told};
+use crate::diagnosis::finding::{
+    Evidence, FaultRule, Finding, Grade, evidence_of_answer, evidence_of_dns_reply,
+};
 use crate::model::ChallengeType;
-use crate::model::zone_look::{DnsReply, ZoneLook, ZoneServer};
+use crate::model::zone_look::{DnsReply, ZoneServer, ZoneState};
 
 pub(super) const RULES: &[FaultRule] = &[
     domain_is_not_registered,
@@ -28,7 +30,7 @@ pub(super) fn in_dns(case: &Case) -> impl Iterator<Item = (&NameCase, &DnsCase)>
 }
 
 /// Returns the names with their zones.
-pub(super) fn zones(case: &Case) -> impl Iterator<Item = (&NameCase, &DnsCase, &ZoneLook)> {
+pub(super) fn zones(case: &Case) -> impl Iterator<Item = (&NameCase, &DnsCase, &ZoneState)> {
     in_dns(case).filter_map(|(name, dns)| Some((name, dns, dns.zone.as_ref()?)))
 }
 
@@ -61,7 +63,7 @@ fn domain_is_not_registered(case: &Case, found: &mut Vec<Finding>) {
         let labels: Vec<&str> = name.name.rsplit('.').take(2).collect();
         let registered = labels.into_iter().rev().collect::<Vec<_>>().join(".");
         found.push(
-            about(CauseId::Cfg11, Grade::Certain, name, heard(first))
+            about(CauseId::Cfg11, Grade::Certain, name, evidence_of_dns_reply(first))
                 .with("REGISTERED", registered)
                 .with("ZONE", bare(&zone.name)),
         );
@@ -75,8 +77,10 @@ fn soa_is_withheld(case: &Case, found: &mut Vec<Finding>) {
         let Some(without) = dns.without_soa.as_ref().filter(|_| by_record) else { continue };
         let asked = |kind| format!("{kind} of {} at {}", bare(&without.name), without.resolver);
         let servers = without.servers.join(", ");
-        let evidence =
-            [told(asked("NS"), case.at, servers), told(asked("SOA"), case.at, &without.why)];
+        let evidence = [
+            evidence_of_answer(asked("NS"), case.at, servers),
+            evidence_of_answer(asked("SOA"), case.at, &without.why),
+        ];
         let [first, second] = evidence;
         // This program finds the zone by the NS records.
         let is_in_the_way = dns.zone.is_none() || case.driver == DriverCase::CertManager;
@@ -106,7 +110,7 @@ fn resolver_knows_another_zone(case: &Case, found: &mut Vec<Finding>) {
         // This program asks the zone's own servers, which know better.
         let is_misled = case.in_cluster || case.driver == DriverCase::CertManager;
         let grade = if is_misled { Grade::Likely } else { Grade::Possible };
-        let walk = told(
+        let walk = evidence_of_answer(
             format!("SOA records from {} upwards, by resolvers", name.name),
             case.at,
             format!("the zone {}", bare(other)),
@@ -121,8 +125,8 @@ fn resolver_knows_another_zone(case: &Case, found: &mut Vec<Finding>) {
 }
 
 /// Builds evidence from a server's reply about the zone's SOA record.
-pub(super) fn soa(zone: &ZoneLook, server: &ZoneServer, case: &Case) -> Evidence {
-    told(
+pub(super) fn soa(zone: &ZoneState, server: &ZoneServer, case: &Case) -> Evidence {
+    evidence_of_answer(
         format!("SOA of {} at {}", bare(&zone.name), place(server)),
         case.at,
         dns::words(&server.soa),
@@ -167,7 +171,9 @@ fn validation_failure(dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, String)> {
         if why.is_none() && other.is_none() {
             return None;
         }
-        let evidence = std::iter::once(heard(reply)).chain(other.map(heard)).collect();
+        let evidence = std::iter::once(evidence_of_dns_reply(reply))
+            .chain(other.map(evidence_of_dns_reply))
+            .collect();
         let words = why.map_or_else(
             || "it is answered without validation only".to_owned(),
             |why| why.to_string(),
@@ -183,7 +189,7 @@ fn dnssec_fault(case: &Case, dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, Str
     let parent = zone.parent.as_deref().map_or("the parent", bare);
     let ds = || {
         let asked = format!("DS of {} at the servers of {parent}", bare(&zone.name));
-        told(asked, case.at, format!("keys {}", tags(&zone.ds_tags)))
+        evidence_of_answer(asked, case.at, format!("keys {}", tags(&zone.ds_tags)))
     };
     let speaking = || zone.servers.iter().filter(|server| server.soa.answer().is_some());
     let is_strange = |server: &&ZoneServer| {
@@ -191,7 +197,7 @@ fn dnssec_fault(case: &Case, dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, Str
     };
     if let Some(server) = speaking().find(is_strange) {
         let asked = format!("DNSKEY of {} at {}", bare(&zone.name), place(server));
-        let keys = told(asked, case.at, format!("keys {}", tags(&server.key_tags)));
+        let keys = evidence_of_answer(asked, case.at, format!("keys {}", tags(&server.key_tags)));
         let why = format!("{parent} has a DS record of keys that the zone does not have");
         return Some((Grade::Certain, vec![ds(), keys], why));
     }
@@ -200,14 +206,14 @@ fn dnssec_fault(case: &Case, dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, Str
         let until = server.signed_until?;
         let asked = format!("signature of the SOA of {} at {}", bare(&zone.name), place(server));
         let why = format!("its signatures expired at {until:.0}");
-        return Some((Grade::Certain, vec![told(asked, case.at, &why), ds()], why));
+        return Some((Grade::Certain, vec![evidence_of_answer(asked, case.at, &why), ds()], why));
     }
     let is_unsigned =
         |server: &&ZoneServer| server.key_tags.is_empty() && server.signed_until.is_none();
     let server = speaking().find(is_unsigned).filter(|_| speaking().all(|s| is_unsigned(&s)))?;
     let asked = format!("DNSKEY of {} at {}", bare(&zone.name), place(server));
     let why = format!("{parent} has a DS record, and the zone is not signed");
-    Some((Grade::Likely, vec![ds(), told(asked, case.at, "no keys")], why))
+    Some((Grade::Likely, vec![ds(), evidence_of_answer(asked, case.at, "no keys")], why))
 }
 
 /// DNS-06: serial numbers may differ for moments; the records have to differ, too.
@@ -230,7 +236,7 @@ fn copies_differ(case: &Case, found: &mut Vec<Finding>) {
         let grade = if is_fresh { Grade::Possible } else { Grade::Certain };
         let serial = |(server, serial): &(&ZoneServer, u32)| {
             let asked = format!("SOA of {} at {}", bare(&zone.name), place(server));
-            told(asked, case.at, format!("serial {serial}"))
+            evidence_of_answer(asked, case.at, format!("serial {serial}"))
         };
         let mut evidence = copies.iter().take(6).map(serial);
         let Some(first) = evidence.next() else { continue };
@@ -250,7 +256,7 @@ fn differing_replies(dns: &DnsCase, reply: &VantageReply) -> Option<[Evidence; 2
     by_authorities(dns, &reply.name, &reply.kind).find_map(|other| {
         let is_authority = matches!(reply.from, DnsVantage::Authority { .. });
         let said = other.heard.answer().filter(|said| is_authority && said.records != own.records);
-        said.map(|_| [heard(reply), heard(other)])
+        said.map(|_| [evidence_of_dns_reply(reply), evidence_of_dns_reply(other)])
     })
 }
 
@@ -269,8 +275,8 @@ fn absence_is_said_of_a_name_that_is_there(case: &Case, found: &mut Vec<Finding>
         });
         let Some(absent) = absent else { continue };
         found.push(
-            about(CauseId::Dns07, Grade::Certain, name, heard(absent))
-                .shown_by([heard(there)])
+            about(CauseId::Dns07, Grade::Certain, name, evidence_of_dns_reply(absent))
+                .shown_by([evidence_of_dns_reply(there)])
                 .with("TYPE", &absent.kind)
                 .with("SERVER", there.from.server()),
         );
@@ -288,8 +294,13 @@ fn parent_names_other_servers(case: &Case, found: &mut Vec<Finding>) {
         let all =
             |names: &[String]| names.iter().map(|name| bare(name)).collect::<Vec<_>>().join(", ");
         let ns = format!("NS of {} at", bare(&zone.name));
-        let above = told(format!("{ns} the servers of {parent}"), case.at, all(at_parent));
-        let own = told(format!("{ns} {}", place(server)), case.at, all(&server.name_servers));
+        let above =
+            evidence_of_answer(format!("{ns} the servers of {parent}"), case.at, all(at_parent));
+        let own = evidence_of_answer(
+            format!("{ns} {}", place(server)),
+            case.at,
+            all(&server.name_servers),
+        );
         found.push(
             about(CauseId::Dns09, Grade::Certain, name, above)
                 .shown_by([own])
@@ -358,8 +369,8 @@ pub(super) mod tests {
     }
 
     /// A zone that is well.
-    pub(in super::super) fn zone() -> ZoneLook {
-        ZoneLook {
+    pub(in super::super) fn zone() -> ZoneState {
+        ZoneState {
             name: "example.com.".into(),
             by_resolvers: Some("example.com.".into()),
             unfound: None,
@@ -372,7 +383,7 @@ pub(super) mod tests {
 
     /// The zone, changed, and what is said of names in it.
     pub(in super::super) fn with_zone(
-        change: impl FnOnce(&mut ZoneLook, &mut Vec<VantageReply>),
+        change: impl FnOnce(&mut ZoneState, &mut Vec<VantageReply>),
     ) -> Case {
         by(ChallengeType::Dns01, |name| {
             let (mut zone, mut replies) = (zone(), Vec::new());
@@ -486,7 +497,7 @@ pub(super) mod tests {
 
     #[test]
     fn servers_by_the_parent_and_by_the_zone_are_compared() {
-        let other = |zone: &mut ZoneLook| zone.at_parent = Some(vec!["ns1.example.com.".into()]);
+        let other = |zone: &mut ZoneState| zone.at_parent = Some(vec!["ns1.example.com.".into()]);
         check(&with_zone(|zone, _| other(zone)), &[CauseId::Dns09]);
         check(&with_zone(|zone, _| zone.at_parent = None), &[]);
     }

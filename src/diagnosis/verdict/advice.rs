@@ -3,7 +3,7 @@
 use super::failure_kind::FailureKind;
 use super::next_step::{AnswerStep, NextStep};
 use crate::acme::AccountKey;
-use crate::acme::error::{self, AcmeError, Fault, Sort};
+use crate::acme::error::{self, AcmeError, ErrorSubject, Fault};
 use crate::controllers::ReconcileError;
 use crate::diagnosis::case::chain::Chain;
 use crate::diagnosis::words::refusal::{RefusedRequest, refused_request};
@@ -61,7 +61,7 @@ fn for_ca(error: &AcmeError, issuer: &Key) -> Option<NextStep> {
     if needs_user(problem.short_kind()) {
         return Some(for_pages(problem));
     }
-    if error.sort() == Sort::Unavailable {
+    if error.sort() == ErrorSubject::Unavailable {
         return Some(NextStep::AuthorityAtFault);
     }
     let pages = problem.pages();

@@ -10,7 +10,7 @@ use crate::diagnosis::words::facts;
 use crate::model::cause::{Cause, OrderWait};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, Key, Kind, Problem, State};
-use crate::reconcile::pauses::LONGEST_PAUSE;
+use crate::reconcile::pauses::POLL_PAUSE_MAX;
 use crate::solvers::remedy::Remedy;
 use crate::store::error::StoreError;
 
@@ -76,7 +76,7 @@ pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Blocker> {
         // The memory is written before the status: the CA's answer to the CSR is yet to come.
         return None;
     }
-    let latest = deadline.saturating_add(LONGEST_PAUSE).unwrap_or(deadline);
+    let latest = deadline.saturating_add(POLL_PAUSE_MAX).unwrap_or(deadline);
     (until > latest).then(|| Blocker {
         kind: FailureKind::Timeout,
         of: Kind::Order,

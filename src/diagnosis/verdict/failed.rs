@@ -21,7 +21,7 @@ pub struct Failed {
     /// Problem that the CA sent, if the CA has refused something.
     pub problem: Option<Box<Problem>>,
     /// Order that failed, if any.
-    pub order: Option<Tried>,
+    pub order: Option<FailedOrder>,
     /// Refusal because of CAA records, if that is the cause: the CA can be asked for more.
     pub excluded: Option<Box<CaaRefusal>>,
 }
@@ -50,7 +50,7 @@ impl Failed {
 
 /// Order that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct FailedOrder {
     /// UID.
     pub uid: String,
     /// Name, in the namespace of the order's Certificate.

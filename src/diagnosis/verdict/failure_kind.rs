@@ -1,6 +1,6 @@
 //! Kinds of failure, each with its exit code.
 
-use crate::acme::error::{self, Sort};
+use crate::acme::error::{self, ErrorSubject};
 use crate::controllers::ReconcileError;
 use crate::model::Problem;
 use crate::store::cluster_fault::ClusterFault;
@@ -160,14 +160,19 @@ impl FailureKind {
         }
     }
 
-    fn of_sort(sort: Sort) -> Self {
+    fn of_sort(sort: ErrorSubject) -> Self {
         match sort {
-            Sort::Account => Self::Account,
-            Sort::RateLimited | Sort::Paused => Self::RateLimited,
-            Sort::Connection | Sort::Unavailable => Self::CaUnreachable,
+            ErrorSubject::Account => Self::Account,
+            ErrorSubject::RateLimited | ErrorSubject::Paused => Self::RateLimited,
+            ErrorSubject::Connection | ErrorSubject::Unavailable => Self::CaUnreachable,
             // The manifest has to change if the CA will not certify it.
-            Sort::Identifier | Sort::Profile | Sort::SigningRequest => Self::Usage,
-            Sort::OrderState | Sort::Replaced | Sort::Gone | Sort::Other => Self::Unexpected,
+            ErrorSubject::Identifier | ErrorSubject::Profile | ErrorSubject::SigningRequest => {
+                Self::Usage
+            }
+            ErrorSubject::OrderState
+            | ErrorSubject::Replaced
+            | ErrorSubject::Gone
+            | ErrorSubject::Other => Self::Unexpected,
         }
     }
 

@@ -17,7 +17,7 @@ pub mod waits;
 use self::advice::then_again;
 use self::blocker::{Blocker, of_challenges, of_order};
 use self::caa_refusal::CaaRefusal;
-use self::failed::{Failed, Tried, denial};
+use self::failed::{Failed, FailedOrder, denial};
 use self::failure_kind::FailureKind;
 use self::next_step::NextStep;
 use super::case::chain::{Chain, issuer_key, key_of};
@@ -251,7 +251,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     // If CAA records are at fault, the CA has seen the answer of the challenge.
     let step = advice::for_order(kind, problem.as_ref(), challenge, chain);
     let failed_so = failed_so.told_by(problem).helped_by(step.filter(|_| excluded.is_none()));
-    let tried = |order: &Order| Tried {
+    let tried = |order: &Order| FailedOrder {
         uid: order.metadata.uid.clone(),
         name: order.metadata.name.clone(),
         last_deed: chain.last_deed(order),

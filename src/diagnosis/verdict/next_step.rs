@@ -1,7 +1,7 @@
 //! Steps that help, as data: what has to be changed, inspected or run, and on which object. `hints` words the steps.
 
-use crate::diagnosis::words::facts::KeptAnswer;
-use crate::model::cause::{Guard, Sighting, Symptom};
+use crate::diagnosis::words::facts::StaleAnswer;
+use crate::model::cause::{CheckFinding, Guard, Symptom};
 use crate::model::keystore::NoKeystore;
 use crate::model::{Challenge, Key, ObjectName};
 use crate::solvers::remedy::Remedy;
@@ -148,7 +148,7 @@ pub enum NextStep {
     /// Put the answer of a challenge where the CA looks.
     Answer(Box<AnswerStep>),
     /// Wait until the CA's resolver has dropped its outdated answer for this record (absolute).
-    KeptByResolver(KeptAnswer, String),
+    KeptByResolver(StaleAnswer, String),
     /// Change what CAA records say.
     Caa(CaaStep),
 }
@@ -159,7 +159,7 @@ pub struct AnswerStep {
     /// The challenge.
     pub challenge: Challenge,
     /// Sighting in place of the answer, if known.
-    pub sighting: Option<Sighting>,
+    pub sighting: Option<CheckFinding>,
     /// Whether the answer is behind objects of a cluster; else this machine answers.
     pub in_cluster: bool,
 }

@@ -39,11 +39,11 @@ pub struct ReplacementFacts<'a> {
     /// Reason why the certificate could not be inspected, if it could not.
     pub unseen: Option<&'a str>,
     /// Certificates above this certificate in its chain.
-    pub above: &'a [AboveFacts],
+    pub above: &'a [IssuerCertificateFacts],
     /// Common name of the issuer of the chain's last certificate; empty if the issuer has none.
     pub top_issuer: &'a str,
     /// Comparison with the Certificate that asks for the certificate.
-    pub asked: Option<&'a AskedFacts>,
+    pub asked: Option<&'a SpecComparison>,
     /// Result of a client's connection to the server that shows the certificate; `None` if no server does.
     pub server: Option<&'a ReportedServer>,
     /// List that has the certificate's serial number, if any.
@@ -53,12 +53,12 @@ pub struct ReplacementFacts<'a> {
     /// Renewal window that the CA suggests.
     pub window: Option<&'a ReportedWindow>,
     /// CAA records for the certificate's names.
-    pub caa: &'a [CaaLook],
+    pub caa: &'a [CaaResult],
 }
 
 /// Certificate above the judged one in a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AboveFacts {
+pub struct IssuerCertificateFacts {
     /// Subject of the certificate.
     pub subject: String,
     /// Last second of the validity.
@@ -69,7 +69,7 @@ pub struct AboveFacts {
 
 /// Comparison of a certificate with the Certificate that asks for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AskedFacts {
+pub struct SpecComparison {
     /// Reason why a certificate has to be issued now, if there is one.
     pub due: Option<Violation>,
     /// Fields of the spec with names that the certificate lacks.
@@ -82,7 +82,7 @@ pub struct AskedFacts {
 
 /// Result of the CAA records for a name.
 #[derive(Clone, Debug)]
-pub enum CaaLook {
+pub enum CaaResult {
     /// The records forbid issuance by the CA.
     Forbids {
         /// Name.
@@ -321,7 +321,7 @@ fn weak(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementR
 fn caa_forbids(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementReason>) {
     let end = facts.content.map(|content| content.not_after.timestamp());
     for look in facts.caa {
-        if let CaaLook::Forbids { name, owner, records } = look {
+        if let CaaResult::Forbids { name, owner, records } = look {
             let of = if name == owner { String::new() } else { format!(" for {name}") };
             let detail = format!("CAA of {owner}{of}: {records}");
             found.push(reason(ReplacementCause::CaaForbids, end, detail));
@@ -346,7 +346,7 @@ fn unknown(facts: &ReplacementFacts<'_>) -> Vec<UnknownPart> {
         add(CheckedPart::Trust, server.verify_fault.as_deref().unwrap_or_default());
     }
     for look in facts.caa {
-        if let CaaLook::Unknown { name, why } = look {
+        if let CaaResult::Unknown { name, why } = look {
             add(CheckedPart::Caa, &format!("{name}: {why}"));
         }
     }
@@ -407,11 +407,11 @@ mod tests {
         assert_eq!(words(&facts, at(2)), [""; 0]);
         assert_eq!(words(&facts, at(3)), ["RenewalDue"]);
         // A Certificate knows better.
-        let asked = AskedFacts::default();
+        let asked = SpecComparison::default();
         let facts = ReplacementFacts { asked: Some(&asked), ..facts };
         assert_eq!(words(&facts, at(3)), [""; 0]);
         let due = Some(Violation { reason: RENEWING, message: String::new() });
-        let asked = AskedFacts { due, ..AskedFacts::default() };
+        let asked = SpecComparison { due, ..SpecComparison::default() };
         let facts = ReplacementFacts { asked: Some(&asked), ..facts };
         assert_eq!(words(&facts, at(1)), ["RenewalDue"]);
     }
@@ -448,22 +448,25 @@ mod tests {
         let content = content();
         let due = |reason| Some(Violation { reason, message: "why".to_owned() });
         for (asked, expected) in [
-            (AskedFacts { names: vec!["spec.dnsNames"], ..AskedFacts::default() }, "NamesDiffer"),
             (
-                AskedFacts { key: vec!["spec.privateKey.size"], ..AskedFacts::default() },
+                SpecComparison { names: vec!["spec.dnsNames"], ..SpecComparison::default() },
+                "NamesDiffer",
+            ),
+            (
+                SpecComparison { key: vec!["spec.privateKey.size"], ..SpecComparison::default() },
                 "KeyDiffers",
             ),
             (
-                AskedFacts { issuer: Some("Issuer old".into()), ..AskedFacts::default() },
+                SpecComparison { issuer: Some("Issuer old".into()), ..SpecComparison::default() },
                 "IssuerDiffers",
             ),
             (
-                AskedFacts { due: due("IncorrectCertificate"), ..AskedFacts::default() },
+                SpecComparison { due: due("IncorrectCertificate"), ..SpecComparison::default() },
                 "SpecDiffers",
             ),
         ] {
             let due = asked.due.clone().or_else(|| due("SecretMismatch"));
-            let asked = AskedFacts { due, ..asked };
+            let asked = SpecComparison { due, ..asked };
             let facts = ReplacementFacts {
                 content: Some(&content),
                 asked: Some(&asked),
@@ -480,12 +483,14 @@ mod tests {
             signature_algorithm: "sha1WithRSAEncryption".to_owned(),
             ..content()
         };
-        let root = AboveFacts { subject: "CN=R".into(), not_after: at(900), signature: None };
+        let root =
+            IssuerCertificateFacts { subject: "CN=R".into(), not_after: at(900), signature: None };
         let facts = ReplacementFacts { content: Some(&weak), above: &[root], ..Default::default() };
         assert_eq!(words(&facts, at(1)), ["WeakKey", "WeakSignature"]);
         let strong = content();
         let signature = Some("sha1WithRSAEncryption".to_owned());
-        let above = AboveFacts { subject: "CN=I".into(), not_after: at(900), signature };
+        let above =
+            IssuerCertificateFacts { subject: "CN=I".into(), not_after: at(900), signature };
         let facts = ReplacementFacts { content: Some(&strong), above: &[above], ..facts };
         assert_eq!(words(&facts, at(1)), ["WeakSignature"]);
     }
@@ -494,7 +499,11 @@ mod tests {
     fn a_chain_that_ends_first_counts_as_the_end_of_its_certificate() {
         let content = content();
         let check = |ends: i64, now: i64, top_issuer: &str, expected: &[&str]| {
-            let above = AboveFacts { subject: "CN=I".into(), not_after: at(ends), signature: None };
+            let above = IssuerCertificateFacts {
+                subject: "CN=I".into(),
+                not_after: at(ends),
+                signature: None,
+            };
             let facts = ReplacementFacts {
                 content: Some(&content),
                 above: &[above],
@@ -516,8 +525,8 @@ mod tests {
     fn records_that_keep_the_ca_out_are_shown() {
         let records = CaaRecordSet::from_iter([CaaProperty::new(0, "issue", "other.example")]);
         let (name, owner) = ("www.example.com".to_owned(), "example.com".to_owned());
-        let unknown = CaaLook::Unknown { name: "a.test".into(), why: "SERVFAIL".into() };
-        let caa = [CaaLook::Forbids { name, owner, records }, unknown];
+        let unknown = CaaResult::Unknown { name: "a.test".into(), why: "SERVFAIL".into() };
+        let caa = [CaaResult::Forbids { name, owner, records }, unknown];
         let judged = judge(&ReplacementFacts { caa: &caa, ..Default::default() }, at(1));
         let detail = r#"CAA of example.com for www.example.com: 0 issue "other.example""#;
         assert_eq!(judged.reasons[0].detail, detail);

@@ -12,13 +12,13 @@ use crate::model::common::is_true;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{CertificateRequest, Challenge, Issuer, Key, Kind, State};
 use crate::reconcile::request::Approval;
-use crate::reconcile::schedule::Waits;
+use crate::reconcile::schedule::Obstacle;
 
 /// Thing that a challenge waits for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wait<'a> {
     /// In the queue.
-    Queue(Waits),
+    Queue(Obstacle),
     /// In the queue; the scheduler has given no reason yet.
     Turn,
     /// Running, with the reason in the status.
@@ -36,9 +36,9 @@ pub enum Wait<'a> {
 impl fmt::Display for Wait<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Queue(Waits::Slot { .. }) => f.write_str("a free slot"),
-            Self::Queue(Waits::Lock { holder }) => write!(f, "challenge {holder}"),
-            Self::Queue(Waits::Nothing) => f.write_str("nothing, it starts next"),
+            Self::Queue(Obstacle::Slot { .. }) => f.write_str("a free slot"),
+            Self::Queue(Obstacle::Lock { holder }) => write!(f, "challenge {holder}"),
+            Self::Queue(Obstacle::Nothing) => f.write_str("nothing, it starts next"),
             Self::Turn => f.write_str("its turn"),
             Self::Reason(reason) => f.write_str(reason),
             Self::Answer => f.write_str("its answer to be put up"),
@@ -148,7 +148,7 @@ fn words_of(symptom: Symptom) -> &'static str {
 
 /// Step that a Certificate waits for.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct CertificateWait {
     /// Description of the step.
     pub waits_for: String,
     /// Description without the names of this Certificate, so that many can be summed up.
@@ -157,14 +157,14 @@ pub struct Step {
     pub next_step: Option<NextStep>,
 }
 
-impl Step {
+impl CertificateWait {
     fn of(waits_for: String, in_short: &str) -> Self {
         Self { waits_for, in_short: in_short.to_owned(), next_step: None }
     }
 }
 
 /// Returns the step while a challenge is open: the first open challenge, and what that challenge waits for in turn.
-pub fn step_at_challenge(chain: &Chain) -> Option<Step> {
+pub fn step_at_challenge(chain: &Chain) -> Option<CertificateWait> {
     let is_open = |challenge: &&Challenge| !challenge.has_ended();
     let challenge = chain.challenges.iter().find(is_open)?;
     let wait = Wait::of(challenge);
@@ -172,12 +172,16 @@ pub fn step_at_challenge(chain: &Chain) -> Option<Step> {
     let next_step =
         (wait == Wait::SelfCheck).then(|| advice::for_answer(challenge, chain.in_cluster));
     let in_short = format!("its Challenge ({})", Wait::in_short(challenge));
-    Some(Step { waits_for: format!("{key}, which waits for {wait}"), in_short, next_step })
+    Some(CertificateWait {
+        waits_for: format!("{key}, which waits for {wait}"),
+        in_short,
+        next_step,
+    })
 }
 
 /// Returns the step before there are challenges, and after they have ended; `approval` names the approver of requests.
 /// `None` while a challenge is open.
-pub fn step_beside_challenges(chain: &Chain, approval: Approval) -> Option<Step> {
+pub fn step_beside_challenges(chain: &Chain, approval: Approval) -> Option<CertificateWait> {
     let is_open = |challenge: &Challenge| !challenge.has_ended();
     if chain.challenges.iter().any(is_open) {
         return None;
@@ -195,42 +199,50 @@ pub fn step_beside_challenges(chain: &Chain, approval: Approval) -> Option<Step>
     };
     let Some(request) = chain.request().filter(is_new) else {
         let waits_for = "its CertificateRequest";
-        return Some(Step::of(waits_for.to_owned(), waits_for));
+        return Some(CertificateWait::of(waits_for.to_owned(), waits_for));
     };
     let name = &request.metadata.name;
     let is_approved = is_true(&request.status.conditions, "Approved");
     if !is_approved && approval == Approval::Ours {
         // This program approves, and has not checked the request yet.
         let waits_for = format!("CertificateRequest {name}");
-        return Some(Step::of(waits_for, "its CertificateRequest"));
+        return Some(CertificateWait::of(waits_for, "its CertificateRequest"));
     }
     if !is_approved {
         let waits_for = format!("the approval of CertificateRequest {name}");
         let next_step = Some(NextStep::Approve(request.name()));
-        return Some(Step {
+        return Some(CertificateWait {
             next_step,
-            ..Step::of(waits_for, "the approval of its CertificateRequest")
+            ..CertificateWait::of(waits_for, "the approval of its CertificateRequest")
         });
     }
     let is_ready = |issuer: &Issuer| is_true(&issuer.status.conditions, "Ready");
     if !chain.issuer.as_ref().is_some_and(is_ready) {
         let waits_for = format!("{} to be ready", chain.named_issuer());
-        return Some(Step { in_short: waits_for.clone(), ..Step::of(waits_for, "") });
+        return Some(CertificateWait {
+            in_short: waits_for.clone(),
+            ..CertificateWait::of(waits_for, "")
+        });
     }
     let Some(order) = chain.order() else {
-        return Some(Step::of(format!("the Order of CertificateRequest {name}"), "its Order"));
+        return Some(CertificateWait::of(
+            format!("the Order of CertificateRequest {name}"),
+            "its Order",
+        ));
     };
     let name = &order.metadata.name;
     match order.status.state {
         None | Some(State::Pending) => {
-            Some(Step::of(format!("the challenges of Order {name}"), "its challenges"))
+            Some(CertificateWait::of(format!("the challenges of Order {name}"), "its challenges"))
         }
-        Some(State::Ready | State::Processing) => {
-            Some(Step::of(format!("the CA to finish Order {name}"), "the CA to finish its Order"))
-        }
-        Some(State::Valid) => {
-            Some(Step::of(format!("Secret {}", certificate.spec.secret_name), "its Secret"))
-        }
+        Some(State::Ready | State::Processing) => Some(CertificateWait::of(
+            format!("the CA to finish Order {name}"),
+            "the CA to finish its Order",
+        )),
+        Some(State::Valid) => Some(CertificateWait::of(
+            format!("Secret {}", certificate.spec.secret_name),
+            "its Secret",
+        )),
         Some(State::Errored | State::Expired | State::Invalid) => None,
     }
 }

@@ -5,14 +5,14 @@ use jiff::Timestamp;
 
 use super::foreign::{Perspective, RecordFault};
 use super::{foreign, provider};
-use crate::model::cause::{Cause, OrderWait, Sighting};
+use crate::model::cause::{Cause, CheckFinding, OrderWait};
 use crate::model::memory::{Holder, Memory};
 use crate::model::provider_refusal::ProviderRefusal;
 use crate::model::{Challenge, ChallengeType, Issuer, Order, Problem};
 
 /// Outdated answer that a resolver keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeptAnswer {
+pub enum StaleAnswer {
     /// The record's absence.
     Absence,
     /// Values without the current one.
@@ -28,7 +28,7 @@ pub fn cause(challenge: &Challenge) -> Option<Cause> {
 }
 
 /// Returns the last sighting in place of a challenge's answer, by this program, another program, or the CA.
-pub fn sighting(challenge: &Challenge) -> Option<Sighting> {
+pub fn sighting(challenge: &Challenge) -> Option<CheckFinding> {
     match cause(challenge)? {
         Cause::Seen(sighting) => Some(sighting),
         Cause::Refused(problem) | Cause::Validation(problem) => {
@@ -47,7 +47,7 @@ pub fn seen_everywhere_at(challenge: &Challenge) -> Option<Timestamp> {
 }
 
 /// Returns what the CA's resolver still keeps, by the CA's problem, if every name server had the record by then.
-pub fn kept_by_resolver(challenge: &Challenge, problem: &Problem) -> Option<KeptAnswer> {
+pub fn kept_by_resolver(challenge: &Challenge, problem: &Problem) -> Option<StaleAnswer> {
     let is_of_value =
         matches!(challenge.spec.kind, ChallengeType::Dns01 | ChallengeType::DnsAccount01);
     seen_everywhere_at(challenge).filter(|_| is_of_value)?;
@@ -56,14 +56,14 @@ pub fn kept_by_resolver(challenge: &Challenge, problem: &Problem) -> Option<Kept
         return None;
     }
     match foreign::record_fault(problem)? {
-        RecordFault::None => Some(KeptAnswer::Absence),
-        RecordFault::Others => Some(KeptAnswer::Values),
+        RecordFault::None => Some(StaleAnswer::Absence),
+        RecordFault::Others => Some(StaleAnswer::Values),
         RecordFault::Servers | RecordFault::Silence | RecordFault::Signatures => None,
     }
 }
 
 /// Returns the sighting at this program's listener if it explains why the answer is not seen.
-pub fn sighting_of_listener(challenge: &Challenge) -> Option<Sighting> {
+pub fn sighting_of_listener(challenge: &Challenge) -> Option<CheckFinding> {
     sighting(challenge).filter(|sighting| sighting.symptom.is_of_listener())
 }
 

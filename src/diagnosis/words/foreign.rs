@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::{http, issuer};
 use crate::ca::NO_ACCOUNT;
-use crate::model::cause::{Cause, Guard, OrderWait, Sighting, Symptom};
+use crate::model::cause::{Cause, CheckFinding, Guard, OrderWait, Symptom};
 use crate::model::{Challenge, ChallengeType, Problem};
 use crate::store::cluster::{guard_that_says, is_refused_by_admission};
 
@@ -74,7 +74,7 @@ pub fn cause(challenge: &Challenge) -> Option<Cause> {
 }
 
 /// Returns the sighting in place of a challenge's answer, by a message of cert-manager or a CA.
-pub fn sighting(challenge: &Challenge, said: &str) -> Option<Sighting> {
+pub fn sighting(challenge: &Challenge, said: &str) -> Option<CheckFinding> {
     // The status of the CA's own answer stands before the type of its problem.
     let said = said.rsplit_once(PROBLEM).map_or(said, |(_, said)| said);
     let says = |marks: &&[&str]| marks.iter().any(|mark| said.contains(mark));
@@ -86,13 +86,13 @@ pub fn sighting(challenge: &Challenge, said: &str) -> Option<Sighting> {
         let found = if is_error { Some(Symptom::NameServersFail) } else { found };
         let is_unreached = is_about_resolver(challenge, said);
         let found = found.or_else(|| is_unreached.then_some(Symptom::ResolverSilent));
-        return found.or_else(|| is_lame.then_some(Symptom::LameServer)).map(Sighting::from);
+        return found.or_else(|| is_lame.then_some(Symptom::LameServer)).map(CheckFinding::from);
     }
     let symptom = match challenge.spec.kind {
         ChallengeType::TlsAlpn01 => http::symptom_of_tls_alpn(said)?,
         _ => http::symptom(said)?,
     };
-    Some(Sighting { symptom, over_ipv6: said.contains("dial tcp [") })
+    Some(CheckFinding { symptom, over_ipv6: said.contains("dial tcp [") })
 }
 
 /// Reports whether cert-manager's self-check says that name servers do not have a record yet.
@@ -593,7 +593,7 @@ mod tests {
     fn a_family_is_told_where_go_names_the_address() {
         let challenge = challenge("www.example.com").build();
         let said = "dial tcp [2001:db8::1]:80: connect: connection refused";
-        let expected = Sighting { symptom: Symptom::ConnectionRefused, over_ipv6: true };
+        let expected = CheckFinding { symptom: Symptom::ConnectionRefused, over_ipv6: true };
         assert_eq!(sighting(&challenge, said), Some(expected));
     }
 

@@ -5,7 +5,7 @@ use crate::model::Problem;
 
 /// Part of an order that the CA does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusedWish {
+pub enum RefusedOrderPart {
     /// The form of a name.
     NameForm,
     /// The end of a name, which is no public suffix.
@@ -21,34 +21,36 @@ pub enum RefusedWish {
 }
 
 /// Messages of CAs, each with the part of the order that is refused.
-const REFUSED_WISHES: &[(&str, RefusedWish)] = &[
-    ("does not permit IP address", RefusedWish::Address),
-    ("IP address in Common Name", RefusedWish::Address),
-    ("IP address is in a reserved address block", RefusedWish::Address),
-    ("Order cannot contain more than", RefusedWish::TooMany),
-    ("NotBefore and NotAfter are not supported", RefusedWish::Dates),
-    ("does not end with a valid public suffix", RefusedWish::Suffix),
-    ("contains an invalid character", RefusedWish::NameForm),
-    ("more than one wildcard", RefusedWish::NameForm),
-    ("contains an invalid wildcard", RefusedWish::NameForm),
-    ("is a wildcard for an ICANN TLD", RefusedWish::NameForm),
-    ("ends in a dot", RefusedWish::NameForm),
-    ("two dots in a row", RefusedWish::NameForm),
-    ("longer than 63 bytes", RefusedWish::NameForm),
-    ("longer than 253 bytes", RefusedWish::NameForm),
-    ("contains malformed punycode", RefusedWish::NameForm),
-    ("has more than 10 labels", RefusedWish::NameForm),
-    ("needs at least one dot", RefusedWish::Suffix),
+const REFUSED_WISHES: &[(&str, RefusedOrderPart)] = &[
+    ("does not permit IP address", RefusedOrderPart::Address),
+    ("IP address in Common Name", RefusedOrderPart::Address),
+    ("IP address is in a reserved address block", RefusedOrderPart::Address),
+    ("Order cannot contain more than", RefusedOrderPart::TooMany),
+    ("NotBefore and NotAfter are not supported", RefusedOrderPart::Dates),
+    ("does not end with a valid public suffix", RefusedOrderPart::Suffix),
+    ("contains an invalid character", RefusedOrderPart::NameForm),
+    ("more than one wildcard", RefusedOrderPart::NameForm),
+    ("contains an invalid wildcard", RefusedOrderPart::NameForm),
+    ("is a wildcard for an ICANN TLD", RefusedOrderPart::NameForm),
+    ("ends in a dot", RefusedOrderPart::NameForm),
+    ("two dots in a row", RefusedOrderPart::NameForm),
+    ("longer than 63 bytes", RefusedOrderPart::NameForm),
+    ("longer than 253 bytes", RefusedOrderPart::NameForm),
+    ("contains malformed punycode", RefusedOrderPart::NameForm),
+    ("has more than 10 labels", RefusedOrderPart::NameForm),
+    ("needs at least one dot", RefusedOrderPart::Suffix),
 ];
 
 /// Reads which part of an order a CA refuses; `None` for another problem.
-pub fn refused_wish(problem: &Problem) -> Option<RefusedWish> {
+pub fn refused_wish(problem: &Problem) -> Option<RefusedOrderPart> {
     let kind = problem.short_kind();
     let is_of_wish = matches!(kind, "rejectedIdentifier" | "malformed" | "badCSR");
     let said = REFUSED_WISHES.iter().find(|(words, _)| problem.detail.contains(words));
     let said = said.filter(|_| is_of_wish).map(|(_, wish)| *wish);
-    let of_name = || (kind == "malformed" && problem.is_of_name()).then_some(RefusedWish::NameForm);
-    said.or_else(|| (kind == "rejectedIdentifier").then_some(RefusedWish::Policy)).or_else(of_name)
+    let of_name =
+        || (kind == "malformed" && problem.is_of_name()).then_some(RefusedOrderPart::NameForm);
+    said.or_else(|| (kind == "rejectedIdentifier").then_some(RefusedOrderPart::Policy))
+        .or_else(of_name)
 }
 
 /// Part of a signing request that a CA does not take.
@@ -131,7 +133,7 @@ pub fn says_key_is_another(problem: &Problem) -> bool {
 mod tests {
     use super::*;
 
-    fn wish(kind: &str, detail: &str) -> Option<RefusedWish> {
+    fn wish(kind: &str, detail: &str) -> Option<RefusedOrderPart> {
         let kind = format!("urn:ietf:params:acme:error:{kind}");
         refused_wish(&Problem { kind, detail: detail.into(), status: 400, ..Problem::default() })
     }
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn one_type_of_problem_means_many_things() {
-        use RefusedWish as R;
+        use RefusedOrderPart as R;
         let rejected =
             |why: &str| format!("Invalid identifiers requested :: Cannot issue for \"a\": {why}");
         for (kind, detail, expected) in [

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::{Look, MOST_ASKED, list, name_of, text};
+use super::{ClusterReader, MAX_READ, list, name_of, text};
 use crate::diagnosis::case::control::AdmissionCase;
 use crate::diagnosis::case::network_policy::LabelSelection;
 use crate::model::ObjectName;
@@ -38,7 +38,7 @@ const WEBHOOK_CONFIGURATIONS: [Resource; 2] = [
     },
 ];
 
-impl Look<'_> {
+impl ClusterReader<'_> {
     /// Lists the webhook configurations, each with its kind.
     pub(crate) async fn configurations(&self) -> Vec<(&'static str, Value)> {
         let listed = WEBHOOK_CONFIGURATIONS.map(|resource| async move {
@@ -67,7 +67,7 @@ impl Look<'_> {
                 services.push(service);
             }
         }
-        let services: Vec<ObjectName> = services.into_iter().take(MOST_ASKED).cloned().collect();
+        let services: Vec<ObjectName> = services.into_iter().take(MAX_READ).cloned().collect();
         let endpoints = services.into_iter().map(|service| async move {
             let label = format!("kubernetes.io/service-name={}", service.name);
             let slices = self.of(SLICES, &service.namespace);

@@ -23,19 +23,19 @@ use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::control::{
     ControlCase, ControllerCase, LackingCase, LapsedLeaseCase, LeaseCase, WarningCase,
 };
-use crate::diagnosis::case::{Case, Unseen};
+use crate::diagnosis::case::{Case, Unobserved};
 use crate::model::solver::Webhook;
 use crate::model::{Certificate, Key, Kind, ObjectName};
 
-use crate::store::cluster::lease_object::{LapsedLease, LeaseHolder, Who};
+use crate::store::cluster::lease_object::{HolderKind, LapsedLease, LeaseHolder};
 use crate::store::cluster::permissions::Permission;
-use crate::store::cluster::raw_objects::{Foreign, Resource};
+use crate::store::cluster::raw_objects::{RawObjects, Resource};
 use crate::store::cluster::{ClusterStore, survey};
 use crate::store::error::StoreError;
 use crate::store::{Manager, Store};
 
 /// Largest number of objects and namespaces that are read one by one.
-pub(super) const MOST_ASKED: usize = 10;
+pub(super) const MAX_READ: usize = 10;
 /// Largest number of characters kept of a message by others.
 const MAX_MESSAGE_CHARS: usize = 500;
 /// Largest number of warnings that are kept.
@@ -43,7 +43,7 @@ const MAX_WARNINGS: usize = 100;
 /// Namespace in which Helm installs cert-manager.
 const HELM_NAMESPACE: &str = "cert-manager";
 /// Label selector of cert-manager's controller.
-pub(super) const CONTROLLER: &str = "app.kubernetes.io/name=cert-manager";
+pub(super) const CONTROLLER_LABELS: &str = "app.kubernetes.io/name=cert-manager";
 /// Permissions that the controller must have in the namespace of a Certificate, by verb and resource.
 const CONTROLLER_PERMISSIONS: [(&str, &str); 5] = [
     ("update", "certificates.cert-manager.io"),
@@ -67,7 +67,7 @@ pub(super) const DEFINITIONS: Resource = Resource {
 
 /// Objects that the requests to the cluster are about.
 #[derive(Debug, Default)]
-pub(super) struct Around {
+pub(super) struct ControlSubjects {
     /// Whether there is any Certificate or issuer to ask about.
     is_asked: bool,
     /// Certificates that have to be issued, a bounded number, each with the reason.
@@ -82,7 +82,7 @@ pub(super) struct Around {
     pub(super) webhooks: Vec<(Key, Webhook)>,
 }
 
-impl Around {
+impl ControlSubjects {
     pub(super) fn of(case: &Case) -> Self {
         let mut around = Self {
             is_asked: !case.certificates.is_empty() || !case.issuers.is_empty(),
@@ -104,10 +104,10 @@ impl Around {
                 add(key.kind, key.name.clone());
             }
             let is_applied = of.certificate.metadata.annotations.contains_key(applied);
-            if is_applied && around.applied.len() < MOST_ASKED {
+            if is_applied && around.applied.len() < MAX_READ {
                 around.applied.push(Key::new(Kind::Certificate, name));
             }
-            if around.open.len() < MOST_ASKED {
+            if around.open.len() < MAX_READ {
                 let why = of.due.as_ref().map(|due| due.reason.clone()).unwrap_or_default();
                 around.open.push((of.certificate.clone(), why));
             }
@@ -115,26 +115,26 @@ impl Around {
         for of in &case.issuers {
             let Some(issuer) = &of.issuer else { continue };
             let is_applied = issuer.metadata.annotations.contains_key(applied);
-            if is_applied && around.applied.len() < 2 * MOST_ASKED {
+            if is_applied && around.applied.len() < 2 * MAX_READ {
                 around.applied.push(of.key.clone());
             }
         }
         around.webhooks = wanted_names::webhooks(case);
-        around.webhooks.truncate(MOST_ASKED);
+        around.webhooks.truncate(MAX_READ);
         around
     }
 }
 
 /// Reader of a cluster, which notes what could not be read.
-pub(super) struct Look<'a> {
+pub(super) struct ClusterReader<'a> {
     pub(super) by: &'a Investigator,
     pub(super) cluster: &'a ClusterStore,
     pub(super) store: &'a Arc<dyn Store>,
     hidden: Mutex<BTreeMap<String, (String, bool)>>,
 }
 
-impl Look<'_> {
-    pub(super) fn of(&self, resource: Resource, namespace: &str) -> Foreign {
+impl ClusterReader<'_> {
+    pub(super) fn of(&self, resource: Resource, namespace: &str) -> RawObjects {
         self.cluster.foreign(resource, namespace, Manager::Person)
     }
 
@@ -170,24 +170,27 @@ impl Look<'_> {
 
 impl Investigator {
     /// Reads the state of the cluster; the second value names in one line what could not be read.
-    pub(super) async fn control(&self, around: &Around) -> (ControlCase, Option<Unseen>) {
+    pub(super) async fn control(
+        &self,
+        around: &ControlSubjects,
+    ) -> (ControlCase, Option<Unobserved>) {
         let (Some(cluster), Some(store)) = (&self.cluster, &self.store) else {
             return (ControlCase::default(), None);
         };
         if !around.is_asked {
             return (ControlCase::default(), None);
         }
-        let look = Look { by: self, cluster, store, hidden: Mutex::default() };
+        let look = ClusterReader { by: self, cluster, store, hidden: Mutex::default() };
         let (deployments, pods, (leases, lapsed), webhooks, definitions, namespaces, warnings) = tokio::join!(
-            look.everywhere(DEPLOYMENTS, CONTROLLER),
-            look.everywhere(PODS, CONTROLLER),
+            look.everywhere(DEPLOYMENTS, CONTROLLER_LABELS),
+            look.everywhere(PODS, CONTROLLER_LABELS),
             leases(&look),
             look.configurations(),
             definitions(&look),
             namespaces(&look, around),
             warnings(&look, around),
         );
-        let controllers = Look::controllers(&deployments, &pods);
+        let controllers = ClusterReader::controllers(&deployments, &pods);
         let ending = namespaces.iter().filter_map(find_ending).collect();
         let (admission, lacking, dns_webhooks, dropped, next_keys, immutable, quotas, secrets) = tokio::join!(
             look.admission(&webhooks, &namespaces),
@@ -221,11 +224,11 @@ impl Investigator {
 }
 
 /// Merges everything that could not be read into one entry: separate entries would say no more.
-fn merge_unread(hidden: BTreeMap<String, (String, bool)>) -> Option<Unseen> {
+fn merge_unread(hidden: BTreeMap<String, (String, bool)>) -> Option<Unobserved> {
     let (why, _) = hidden.values().next()?.clone();
     let is_forbidden = hidden.values().all(|(_, is_forbidden)| *is_forbidden);
     let what = hidden.into_keys().collect::<Vec<_>>().join(", ");
-    Some(Unseen { what: format!("the cluster's {what}"), why, is_forbidden })
+    Some(Unobserved { what: format!("the cluster's {what}"), why, is_forbidden })
 }
 
 pub(super) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
@@ -245,7 +248,7 @@ pub(super) fn cut(said: &str) -> String {
     said.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
-async fn leases(look: &Look<'_>) -> (Vec<LeaseCase>, Vec<LapsedLeaseCase>) {
+async fn leases(look: &ClusterReader<'_>) -> (Vec<LeaseCase>, Vec<LapsedLeaseCase>) {
     let read = look.read("leases", survey::leases(look.cluster)).await;
     let (holders, lapsed) = read.unwrap_or_default();
     let of = |lease: LapsedLease| LapsedLeaseCase {
@@ -255,7 +258,7 @@ async fn leases(look: &Look<'_>) -> (Vec<LeaseCase>, Vec<LapsedLeaseCase>) {
     };
     let lapsed = lapsed.into_iter().map(of).collect();
     let lease = |holder: LeaseHolder| LeaseCase {
-        is_ours: matches!(holder.who, Who::Ours(_)),
+        is_ours: matches!(holder.who, HolderKind::Ours(_)),
         namespace: holder.namespace,
         holder: holder.identity,
     };
@@ -263,9 +266,9 @@ async fn leases(look: &Look<'_>) -> (Vec<LeaseCase>, Vec<LapsedLeaseCase>) {
 }
 
 /// Reads the releases that the labels of the CustomResourceDefinitions name, by definition.
-async fn definitions(look: &Look<'_>) -> BTreeMap<String, String> {
+async fn definitions(look: &ClusterReader<'_>) -> BTreeMap<String, String> {
     let listed = look.of(DEFINITIONS, "");
-    let listed = look.read(DEFINITIONS.plural, listed.outlined(CONTROLLER, "")).await;
+    let listed = look.read(DEFINITIONS.plural, listed.outlined(CONTROLLER_LABELS, "")).await;
     let release = |definition: &Value| {
         let label = text(definition, "/metadata/labels/app.kubernetes.io~1version");
         let name = text(definition, "/metadata/name");
@@ -275,8 +278,8 @@ async fn definitions(look: &Look<'_>) -> BTreeMap<String, String> {
 }
 
 /// Reads the namespaces in which a Certificate has to be issued, a bounded number.
-async fn namespaces(look: &Look<'_>, around: &Around) -> Vec<Value> {
-    let asked = around.namespaces.iter().take(MOST_ASKED).map(|name| async move {
+async fn namespaces(look: &ClusterReader<'_>, around: &ControlSubjects) -> Vec<Value> {
+    let asked = around.namespaces.iter().take(MAX_READ).map(|name| async move {
         let namespace = look.of(NAMESPACES, "");
         look.read(NAMESPACES.plural, namespace.get(name)).await.flatten()
     });
@@ -293,9 +296,9 @@ fn find_ending(namespace: &Value) -> Option<(String, String)> {
 }
 
 /// Reads the warning Events about the objects of the case.
-async fn warnings(look: &Look<'_>, around: &Around) -> Vec<WarningCase> {
+async fn warnings(look: &ClusterReader<'_>, around: &ControlSubjects) -> Vec<WarningCase> {
     let mut places: BTreeSet<&str> = around.namespaces.iter().map(String::as_str).collect();
-    if places.len() > MOST_ASKED {
+    if places.len() > MAX_READ {
         places = BTreeSet::from([""]);
     }
     let listed = places.into_iter().map(|place| async move {
@@ -343,8 +346,8 @@ fn reporter(event: &Value) -> &str {
 
 /// Finds permissions that the controller's account lacks where a Certificate has to be issued. Few users may ask this.
 async fn find_lacking(
-    look: &Look<'_>,
-    around: &Around,
+    look: &ClusterReader<'_>,
+    around: &ControlSubjects,
     controllers: &[ControllerCase],
 ) -> Vec<LackingCase> {
     // If there are several controllers, another one may work in this namespace.

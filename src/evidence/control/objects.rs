@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::{Around, DEFINITIONS, Look, MOST_ASKED, list};
+use super::{ClusterReader, ControlSubjects, DEFINITIONS, MAX_READ, list};
 use crate::controllers::facts;
 use crate::diagnosis::case::control::{
     DroppedCase, ImmutableSecretCase, IssuedSecretCase, NextKeyCase, QuotaCase,
@@ -46,9 +46,9 @@ const QUOTAS: Resource =
     Resource { api_version: "v1", kind: "ResourceQuota", plural: "resourcequotas" };
 const SECRETS: Resource = Resource { api_version: "v1", kind: "Secret", plural: "secrets" };
 
-impl Look<'_> {
+impl ClusterReader<'_> {
     /// Finds fields that the applied manifest has and the stored object lacks.
-    pub(crate) async fn dropped(&self, around: &Around) -> Vec<DroppedCase> {
+    pub(crate) async fn dropped(&self, around: &ControlSubjects) -> Vec<DroppedCase> {
         let asked = around.applied.iter().map(|key| async move {
             let read = self.read(&key.kind.plural(), self.store.get(key)).await.flatten()?;
             let applied = read.object.pointer(LAST_APPLIED_POINTER).and_then(Value::as_str)?;
@@ -66,7 +66,7 @@ impl Look<'_> {
                 fields.retain(|field| !is_defined(definition, field));
             }
             let is_undefined = definition.is_some();
-            fields.truncate(MOST_ASKED);
+            fields.truncate(MAX_READ);
             let dropped = DroppedCase { object: key.clone(), fields, is_undefined };
             (!dropped.fields.is_empty()).then_some(dropped)
         });
@@ -74,7 +74,7 @@ impl Look<'_> {
     }
 
     /// Checks the Secrets with the keys of the next certificates.
-    pub(crate) async fn next_keys(&self, around: &Around) -> Vec<NextKeyCase> {
+    pub(crate) async fn next_keys(&self, around: &ControlSubjects) -> Vec<NextKeyCase> {
         let asked = around.open.iter().map(|(certificate, _)| async move {
             let status = &certificate.status;
             let secret = &status.next_private_key_secret_name;
@@ -98,10 +98,10 @@ impl Look<'_> {
     }
 
     /// Finds used-up counts of quotas in namespaces where a Certificate has to be issued.
-    pub(crate) async fn quotas(&self, around: &Around) -> Vec<QuotaCase> {
+    pub(crate) async fn quotas(&self, around: &ControlSubjects) -> Vec<QuotaCase> {
         let open = around.open.iter().map(|(certificate, _)| &certificate.metadata.namespace);
         let namespaces: BTreeSet<&String> = open.collect();
-        let asked = namespaces.into_iter().take(MOST_ASKED).map(|namespace| async move {
+        let asked = namespaces.into_iter().take(MAX_READ).map(|namespace| async move {
             let read = self.of(QUOTAS, namespace);
             self.read(QUOTAS.plural, read.fitting("", "")).await.unwrap_or_default()
         });
@@ -110,7 +110,7 @@ impl Look<'_> {
     }
 
     /// Finds immutable Secrets that are to get a new certificate.
-    pub(crate) async fn immutable(&self, around: &Around) -> Vec<ImmutableSecretCase> {
+    pub(crate) async fn immutable(&self, around: &ControlSubjects) -> Vec<ImmutableSecretCase> {
         let issuing = around
             .open
             .iter()
@@ -126,7 +126,7 @@ impl Look<'_> {
     }
 
     /// Finds the writers of Secrets that were changed after issuance.
-    pub(crate) async fn secrets(&self, around: &Around) -> Vec<IssuedSecretCase> {
+    pub(crate) async fn secrets(&self, around: &ControlSubjects) -> Vec<IssuedSecretCase> {
         let changed =
             around.open.iter().filter(|(_, why)| CHANGED_SECRET_REASONS.contains(&why.as_str()));
         let asked = changed.map(|(certificate, _)| async move {

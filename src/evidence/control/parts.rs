@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Look, cut, list, name_of, text};
+use super::{ClusterReader, cut, list, name_of, text};
 use crate::diagnosis::case::control::ControllerCase;
 
 /// Environment variables that send requests through a proxy.
@@ -10,7 +10,7 @@ const PROXY_VARIABLES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "
 /// Environment variables that exempt names from the proxy.
 const EXEMPTION_VARIABLES: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-impl Look<'_> {
+impl ClusterReader<'_> {
     /// Selects the Deployments of the controller, and adds the states of their unhealthy Pods.
     pub(crate) fn controllers(deployments: &[Value], pods: &[Value]) -> Vec<ControllerCase> {
         let is_controller = |object: &&Value| {

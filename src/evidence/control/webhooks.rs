@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Around, Look, PODS, list};
+use super::{ClusterReader, ControlSubjects, PODS, list};
 use crate::diagnosis::case::control::{ControllerCase, DnsWebhookCase, WebhookApi};
 use crate::evidence::patience::PROBE_TIMEOUT;
 use crate::model::own_solver::GROUP;
@@ -23,11 +23,11 @@ const API_SERVICES: Resource = Resource {
 };
 const SERVICES: Resource = Resource { api_version: "v1", kind: "Service", plural: "services" };
 
-impl Look<'_> {
+impl ClusterReader<'_> {
     /// Reads the state of every DNS-01 webhook that an issuer names, except those that this program itself implements.
     pub(crate) async fn dns_webhooks(
         &self,
-        around: &Around,
+        around: &ControlSubjects,
         controllers: &[ControllerCase],
     ) -> Vec<DnsWebhookCase> {
         let caller = match controllers {

@@ -7,10 +7,10 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::{GATEWAYS, PathReader};
-use crate::diagnosis::case::Unseen;
+use crate::diagnosis::case::Unobserved;
 use crate::diagnosis::case::gateway_objects::{GatewayCase, ListenerCase, ListenerSetCase};
 use crate::diagnosis::case::path_objects::NamespaceCase;
-use crate::evidence::listed::{Unlisted, late, list, resource, typed};
+use crate::evidence::listed::{ListError, late, list, resource, typed};
 use crate::evidence::patience::PROBE_TIMEOUT;
 use crate::model::ObjectName;
 use crate::model::solver::ParentReference;
@@ -97,7 +97,7 @@ impl PathReader<'_> {
                 Ok(Err(error)) => (error.to_string(), error.lacks_permission()),
                 Err(_) => (late(), false),
             };
-            self.unseen.push(Unseen {
+            self.unseen.push(Unobserved {
                 what: format!("{} {shown}", resource.kind),
                 why,
                 is_forbidden,
@@ -163,10 +163,10 @@ impl PathReader<'_> {
                     self.path.note("referencegrants", &namespace);
                     self.path.grants.extend(found);
                 }
-                Err(Unlisted::Undefined) => {}
-                Err(Unlisted::Failed { why, is_forbidden }) => {
+                Err(ListError::Undefined) => {}
+                Err(ListError::Failed { why, is_forbidden }) => {
                     let what = format!("the ReferenceGrants of namespace {namespace}");
-                    self.unseen.push(Unseen { what, why, is_forbidden });
+                    self.unseen.push(Unobserved { what, why, is_forbidden });
                 }
             }
         }

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use super::investigator::{Investigator, MOST_NAMES};
-use super::listed::{Unlisted, list, resource};
+use super::investigator::{Investigator, MAX_NAMES};
+use super::listed::{ListError, list, resource};
 use super::path::plugin_policies::plugin_policies;
 use super::patience::PROBE_TIMEOUT;
 use super::wanted_names::{chosen, ordered};
 use crate::diagnosis::case::path::{ClusterPathCase, WantedPath};
 use crate::diagnosis::case::path_objects::{IngressCase, ServiceCase};
-use crate::diagnosis::case::{Case, Unseen};
+use crate::diagnosis::case::{Case, Unobserved};
 use crate::model::{Challenge, ChallengeType, Event, Kind, State};
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::raw_objects::Resource;
@@ -81,7 +81,7 @@ pub(super) fn wanted(case: &Case) -> Vec<WantedPath> {
             };
             let Some(solver) = solver else { continue };
             let is_known = |one: &WantedPath| one.domain == domain && one.namespace == *namespace;
-            if !all.iter().any(is_known) && all.len() < MOST_NAMES {
+            if !all.iter().any(is_known) && all.len() < MAX_NAMES {
                 all.push(WantedPath { domain, namespace: namespace.clone(), challenge, solver });
             }
         }
@@ -94,7 +94,7 @@ impl Investigator {
     pub(super) async fn path(
         &self,
         wanted: Vec<WantedPath>,
-    ) -> Option<(ClusterPathCase, Vec<Unseen>)> {
+    ) -> Option<(ClusterPathCase, Vec<Unobserved>)> {
         let cluster = self.cluster.as_ref()?;
         let store = self.store.as_ref()?;
         if wanted.is_empty() {
@@ -148,7 +148,7 @@ impl Investigator {
 pub(super) struct PathReader<'a> {
     pub(super) cluster: &'a ClusterStore,
     pub(super) path: ClusterPathCase,
-    pub(super) unseen: Vec<Unseen>,
+    pub(super) unseen: Vec<Unobserved>,
 }
 
 impl PathReader<'_> {
@@ -168,12 +168,12 @@ impl PathReader<'_> {
         let is_by_route = self.path.wanted.iter().any(by_route);
         match &routes {
             Ok(_) => self.path.has_gateway_api = Some(true),
-            Err(Unlisted::Undefined) => self.path.has_gateway_api = Some(false),
-            Err(Unlisted::Failed { .. }) => {}
+            Err(ListError::Undefined) => self.path.has_gateway_api = Some(false),
+            Err(ListError::Failed { .. }) => {}
         }
-        let mut missed: Vec<(&str, Unlisted)> = Vec::new();
+        let mut missed: Vec<(&str, ListError)> = Vec::new();
         let path = &mut self.path;
-        let mut note = |plural: &'static str, failed: Option<Unlisted>| match failed {
+        let mut note = |plural: &'static str, failed: Option<ListError>| match failed {
             None => path.listed.insert(format!("{plural}/{namespace}")),
             Some(failed) => {
                 missed.push((plural, failed));
@@ -201,11 +201,11 @@ impl PathReader<'_> {
     }
 
     /// Notes the kinds that could not be listed, as one entry for a namespace.
-    fn miss(&mut self, namespace: &str, missed: Vec<(&str, Unlisted)>) {
+    fn miss(&mut self, namespace: &str, missed: Vec<(&str, ListError)>) {
         let mut plurals = Vec::new();
         let mut first = None;
         for (plural, unlisted) in missed {
-            if let Unlisted::Failed { why, is_forbidden } = unlisted {
+            if let ListError::Failed { why, is_forbidden } = unlisted {
                 plurals.push(plural);
                 first.get_or_insert((why, is_forbidden));
             }
@@ -216,7 +216,7 @@ impl PathReader<'_> {
             namespace => format!("namespace {namespace}"),
         };
         let what = format!("the solvers' {} in {place}", plurals.join(", "));
-        self.unseen.push(Unseen { what, why, is_forbidden });
+        self.unseen.push(Unobserved { what, why, is_forbidden });
     }
 
     /// Reads which Challenges exist: objects of solvers that belong to none of them are left over.
@@ -317,8 +317,8 @@ impl PathReader<'_> {
 
 /// Returns the listed objects, none after a failure; passes the failure, or `None`, to `note`.
 fn split<T>(
-    listed: Result<Vec<T>, Unlisted>,
-    note: impl FnOnce(Option<Unlisted>) -> bool,
+    listed: Result<Vec<T>, ListError>,
+    note: impl FnOnce(Option<ListError>) -> bool,
 ) -> Vec<T> {
     let (found, failed) = match listed {
         Ok(found) => (found, None),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 
-use crate::diagnosis::case::plugin_policy::{MESH, PluginPolicyCase, PluginPolicyKind};
+use crate::diagnosis::case::plugin_policy::{MESH_NAMESPACE, PluginPolicyCase, PluginPolicyKind};
 use crate::evidence::listed::{list, resource};
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::raw_objects::Resource;
@@ -45,8 +45,8 @@ pub(crate) async fn plugin_policies(
             (Kind::CalicoNetworkPolicy, CALICO, namespace),
         ]);
     }
-    if !namespaces.contains(MESH) && !namespaces.contains("") {
-        asked.push((Kind::PeerAuthentication, PEER_AUTHENTICATIONS, MESH));
+    if !namespaces.contains(MESH_NAMESPACE) && !namespaces.contains("") {
+        asked.push((Kind::PeerAuthentication, PEER_AUTHENTICATIONS, MESH_NAMESPACE));
     }
     let read = asked.into_iter().map(|(kind, resource, namespace)| async move {
         let found = list::<PluginPolicyCase>(cluster, resource, namespace, "", "").await;

@@ -15,7 +15,7 @@ use clap_complete::engine::{
 
 use self::paths::Paths;
 use self::typed::Typed;
-use crate::context::flags::report::REPORTS;
+use crate::context::flags::report::REPORT_FORMS;
 use crate::diagnosis::catalogue;
 use crate::diagnosis::catalogue::id::CauseFamily;
 use crate::model::acme_server::AcmeServer;
@@ -91,7 +91,7 @@ pub fn reports() -> ArgValueCompleter {
             let files = Paths::Files.offered(OsStr::new(path)).into_iter();
             files.map(|file| file.add_prefix(format!("{form}="))).collect()
         }
-        None => starting(REPORTS.map(CompletionCandidate::new), current),
+        None => starting(REPORT_FORMS.map(CompletionCandidate::new), current),
     })
 }
 

@@ -3,7 +3,7 @@
 use url::Url;
 
 use crate::context::Context;
-use crate::engine::dns01::Reach;
+use crate::engine::dns01::ProviderMeans;
 use crate::solvers::dns01::site::Hooks;
 use crate::solvers::dns01::solver::Ambience;
 
@@ -45,12 +45,12 @@ pub struct Dns01Args {
 
 impl Dns01Args {
     /// Returns what providers reach by these flags: the webhooks that a flag names, and those that the cluster knows.
-    pub fn reach(&self, context: &Context) -> Reach {
+    pub fn reach(&self, context: &Context) -> ProviderMeans {
         let ambience = Ambience {
             cluster_issuers: self.cluster_issuer_ambient_credentials,
             issuers: self.issuer_ambient_credentials,
         };
-        let usual = Reach::usual(context);
+        let usual = ProviderMeans::usual(context);
         let hooks = self.hooks(usual.is_in_cluster());
         usual.with(self.dns01_webhook.iter().cloned().collect(), ambience, hooks)
     }

@@ -17,17 +17,17 @@ use crate::context::flags::lease::LeaseArgs;
 use crate::context::flags::look::{LookArgs, NameserverArgs};
 use crate::context::flags::slots::SlotArgs;
 use crate::dns::zone::Zones;
-use crate::engine::{Equipment, Rules};
+use crate::engine::{ControllerParts, Rules};
 use crate::fetch::Fetcher;
 use crate::model::request_rates::RequestRates;
 use crate::model::{ChallengeType, Duration};
 use crate::permissions::task::Places;
 use crate::reconcile::request::Approval;
-use crate::solvers::http01::files::Files;
+use crate::solvers::http01::files::RememberedFiles;
 use crate::solvers::http01::listener::Listener;
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::tls_alpn01::TlsAlpn01;
-use crate::solvers::{Solver, Together};
+use crate::solvers::{Solver, SolverGroup};
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
 
@@ -113,7 +113,7 @@ impl DriveArgs {
         http01: Arc<dyn Solver>,
         fetcher: Fetcher,
         context: &Context,
-    ) -> Result<Equipment, Failure> {
+    ) -> Result<ControllerParts, Failure> {
         let (zones, dns01) = (self.zones(&fetcher).await?, self.dns01.reach(context));
         let rules = Rules {
             approval: self.approval(),
@@ -124,8 +124,8 @@ impl DriveArgs {
             check_period: self.dns01_check_retry_period.0,
             ..Rules::without_flags(dns01.is_in_cluster())
         };
-        let usual = Equipment::new(store, http01, fetcher, zones);
-        Ok(Equipment { dns01, tls_alpn01: self.tls_alpn01(), rules, ..usual })
+        let usual = ControllerParts::new(store, http01, fetcher, zones);
+        Ok(ControllerParts { dns01, tls_alpn01: self.tls_alpn01(), rules, ..usual })
     }
 
     /// Returns the fetcher with which the self-check and our own CA check challenges.
@@ -195,7 +195,7 @@ impl DriveArgs {
         context: &Context,
     ) -> Result<Arc<dyn Solver>, Failure> {
         if self.takes_a_port(in_cluster) && !asked.contains(&ChallengeType::Http01) {
-            return Ok(Arc::new(Files::beside(Arc::new(Together(Vec::new())))));
+            return Ok(Arc::new(RememberedFiles::beside(Arc::new(SolverGroup(Vec::new())))));
         }
         self.http01(context).await
     }
@@ -209,13 +209,17 @@ impl DriveArgs {
             return Ok(webroot(folder, Webroot::open(folder).await?, are_kept_here));
         }
         let listener = Arc::new(listener(&self.http01_listen).await?);
-        Ok(if are_kept_here { Arc::new(Files::beside(listener)) } else { listener })
+        Ok(if are_kept_here { Arc::new(RememberedFiles::beside(listener)) } else { listener })
     }
 }
 
 /// Builds the solver that answers by files in a folder; Challenges that are kept on this machine remember the files.
 fn webroot(folder: &Path, webroot: Webroot, are_kept_here: bool) -> Arc<dyn Solver> {
-    if are_kept_here { Arc::new(Files::below(folder, webroot)) } else { Arc::new(webroot) }
+    if are_kept_here {
+        Arc::new(RememberedFiles::below(folder, webroot))
+    } else {
+        Arc::new(webroot)
+    }
 }
 
 /// Builds the solver whose answers outlive this process, and that removes answers of a process that has ended: files if a
@@ -229,7 +233,7 @@ pub fn lasting_http01(
     match (folder, context.cluster()) {
         (Some(folder), cluster) => webroot(folder, Webroot::new(folder), cluster.is_none()),
         (None, Some(cluster)) => in_cluster(cluster),
-        (None, None) => Arc::new(Files::beside(Arc::new(Together(Vec::new())))),
+        (None, None) => Arc::new(RememberedFiles::beside(Arc::new(SolverGroup(Vec::new())))),
     }
 }
 

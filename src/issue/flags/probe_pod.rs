@@ -9,7 +9,7 @@ use crate::context::failure::Failure;
 use crate::fetch::Fetcher;
 use crate::lead::Claim;
 use crate::probes::Probe;
-use crate::probes::cluster::{HereAndInside, PodProbe};
+use crate::probes::cluster::{CombinedProbe, PodProbe};
 use crate::probes::http::HttpProbe;
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::http01_visible;
@@ -93,7 +93,7 @@ impl ProbePodArgs {
         let is_seen =
             |answer: &_, seen: &[_]| http01_visible::judge(answer, seen) == Readiness::Ready;
         Ok(match self.inside(is_owned, stop, context)? {
-            Some(inside) => Arc::new(HereAndInside::new(here, inside, is_seen)),
+            Some(inside) => Arc::new(CombinedProbe::new(here, inside, is_seen)),
             None => Arc::new(here),
         })
     }

@@ -9,7 +9,9 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::answer_removal::await_removal_of_answers;
-use super::supervise::{ByHand, Halt, Hands, OtherDriver, Supervision, SupervisionSetup};
+use super::supervise::{
+    FollowEnd, ManualRecords, ManualWatch, OtherDriver, Supervision, SupervisionSetup,
+};
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::duration;
@@ -17,7 +19,7 @@ use crate::context::flags::output::{OutputArgs, TimelineChoice};
 use crate::context::flags::report::ReportChoice;
 use crate::controllers::selection::Selection;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::engine::{Engine, Equipment, ProcessMemory, Rules, account_keys};
+use crate::engine::{ControllerParts, Engine, ProcessMemory, Rules, account_keys};
 use crate::input::completers;
 use crate::issue::flags::drive::DriveArgs;
 use crate::issue::flags::on_issued::OnIssuedArgs;
@@ -25,9 +27,9 @@ use crate::issue::manual::ManualArgs;
 use crate::issue::plan::leftovers;
 use crate::issue::plan::renewal::look_anew;
 use crate::issue::plan::required_types::required_types;
-use crate::issue::preflight::public_dns::{self, Means};
-use crate::issue::rehearsal::RehearsalMeans;
-use crate::issue::tracked::{End, Tracked, Worked};
+use crate::issue::preflight::public_dns::{self, CheckClients};
+use crate::issue::rehearsal::RehearsalSolvers;
+use crate::issue::tracked::{End, Tracked, WorkResult};
 use crate::lead::Claim;
 use crate::lead::stopping::{Stopping, say_interrupted, stop};
 use crate::lead::sweep::sweep_before_work;
@@ -111,7 +113,7 @@ pub struct Job<'a> {
     /// Flags of the solvers.
     pub drive: &'a DriveArgs,
     /// Solvers and fetcher of a rehearsal, in place of those that the flags name.
-    pub rehearsal: Option<RehearsalMeans>,
+    pub rehearsal: Option<RehearsalSolvers>,
     /// Whether failed names are left out, which needs the CA's own answer for each name.
     pub leaves_names_out: bool,
     /// Whether a person makes the records of DNS-01.
@@ -130,10 +132,10 @@ pub struct Job<'a> {
 
 /// Works until every object has ended, time is up, or a signal comes; stops when port 80 cannot be bound, and when the
 /// store fails.
-pub async fn work(job: Job<'_>, context: &Context) -> Worked {
+pub async fn work(job: Job<'_>, context: &Context) -> WorkResult {
     let mut ends = BTreeMap::new();
     let stopped = Box::pin(follow(job, context, &mut ends)).await.err();
-    Worked { ends, stopped, untidy: None }
+    WorkResult { ends, stopped, untidy: None }
 }
 
 async fn follow(
@@ -187,14 +189,14 @@ async fn follow(
         let lost = job.claim.lost();
         let watched = tokio::select! {
             watched = supervision.run(engine.as_ref(), other_driver(&job, context)) => watched,
-            () = lost.cancelled() => Ok(Halt::Lost),
+            () = lost.cancelled() => Ok(FollowEnd::Lost),
         };
         let (claim, why) = match watched {
-            Ok(Halt::Ended(ends)) => break Ok(ends),
-            Ok(Halt::Interrupted(kind)) => break Err(Stopped::Interrupted(kind)),
+            Ok(FollowEnd::Ended(ends)) => break Ok(ends),
+            Ok(FollowEnd::Interrupted(kind)) => break Err(Stopped::Interrupted(kind)),
             Err(failure) => break Err(Stopped::Failed(failure)),
-            Ok(Halt::Inherited(Inherited { claim, why })) => (claim, why),
-            Ok(Halt::Lost) => {
+            Ok(FollowEnd::Inherited(Inherited { claim, why })) => (claim, why),
+            Ok(FollowEnd::Lost) => {
                 context.talk().line("the Lease was lost: the work under way is stopped");
                 if let Some(engine) = engine.take() {
                     engine.stop(&lost).await?;
@@ -312,7 +314,7 @@ async fn begin(
     let is_kept = job.rehearsal.is_none();
     let asked = required_types(&job.store, &job.given, supervision.open()).await?;
     let (http01, rehearsed, fetcher) = match job.rehearsal.take() {
-        Some(RehearsalMeans { http01, tls_alpn01, memory_zone, fetcher }) => {
+        Some(RehearsalSolvers { http01, tls_alpn01, memory_zone, fetcher }) => {
             (http01, Some((tls_alpn01, memory_zone)), fetcher)
         }
         None => (
@@ -331,7 +333,7 @@ async fn begin(
         ..by_flags.rules
     };
     let dns01 = by_flags.dns01.by_hand(job.by_hand);
-    let mut equipment = Equipment { dns01, rules, ..by_flags };
+    let mut equipment = ControllerParts { dns01, rules, ..by_flags };
     if let Some((tls_alpn01, memory_zone)) = rehearsed {
         // No other process knows the store of a rehearsal, uses its keys, or approves its requests.
         (equipment.tls_alpn01, equipment.memory_zone) = (tls_alpn01, memory_zone);
@@ -344,8 +346,8 @@ async fn begin(
     if is_kept && !job.leaves_names_out {
         let due = supervision.open().iter().filter(|(_, tracked)| tracked.is_due());
         let due: Vec<Key> = due.map(|(key, _)| key.clone()).collect();
-        let Equipment { clients, fetcher, .. } = &equipment;
-        let means = Means { clients, fetcher, deadline: job.deadline };
+        let ControllerParts { clients, fetcher, .. } = &equipment;
+        let means = CheckClients { clients, fetcher, deadline: job.deadline };
         let printer = context.printer(&OutputArgs::default());
         for (key, failure) in public_dns::check(&due, &job.store, means, &printer).await? {
             job.given.remove(&key);
@@ -358,20 +360,23 @@ async fn begin(
 }
 
 /// Returns the watcher of records made by hand: all records, or persistent ones, which need no flag with a local store.
-async fn by_hand(job: &Job<'_>, open: &BTreeMap<Key, Tracked>) -> Result<Option<ByHand>, Failure> {
+async fn by_hand(
+    job: &Job<'_>,
+    open: &BTreeMap<Key, Tracked>,
+) -> Result<Option<ManualWatch>, Failure> {
     let hands = if job.by_hand {
-        Hands::All
+        ManualRecords::All
     } else if !job.store.in_cluster()
         && required_types(&job.store, &job.given, open)
             .await?
             .contains(&ChallengeType::DnsPersist01)
     {
-        Hands::Persistent
+        ManualRecords::Persistent
     } else {
         return Ok(None);
     };
     let fetcher = job.drive.fetcher().await?;
     let probe = DnsProbe { zones: job.drive.zones(&fetcher).await? };
     let limits = job.drive.slots.limits();
-    Ok(Some(ByHand::new(probe, limits, hands, &job.store, open.keys()).await?))
+    Ok(Some(ManualWatch::new(probe, limits, hands, &job.store, open.keys()).await?))
 }

@@ -64,11 +64,11 @@ impl Inspection {
         name: &ObjectName,
         is_driving: bool,
     ) -> Result<Option<i64>, Failure> {
-        let mut due = self.look(name).await?;
+        let mut due = self.due(name).await?;
         if due == Due::No && is_driving {
             // A certificate that is good stays good if its CA does not answer.
             match self.controller.ask_when_to_renew(name, self.now).await {
-                Ok(()) => due = self.look(name).await?,
+                Ok(()) => due = self.due(name).await?,
                 Err(error) => debug!(%error, certificate = %name, "its CA is not asked"),
             }
         }
@@ -86,7 +86,7 @@ impl Inspection {
     ///
     /// # Errors
     /// Fails when the store does, or another Certificate has the same Secret.
-    pub async fn look(&self, name: &ObjectName) -> Result<Due, Failure> {
+    pub async fn due(&self, name: &ObjectName) -> Result<Due, Failure> {
         match self.controller.due(name, self.now).await? {
             Due::Rival { name: rival } => {
                 let message =

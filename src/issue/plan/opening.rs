@@ -142,7 +142,7 @@ pub async fn would_be_due(
         let is_due = if key.kind == Kind::CertificateRequest {
             chain::of(&copy, &key).await?.is_some_and(|it| it.certificate.is_being_issued())
         } else {
-            !matches!(inspection.look(&key.name).await?, Due::No)
+            !matches!(inspection.due(&key.name).await?, Due::No)
         };
         if is_due {
             due.insert(key);

@@ -17,7 +17,7 @@ use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
 /// Period to which the limit of renewals applies.
-pub const PERIOD: SignedDuration = SignedDuration::from_hours(1);
+pub const RENEWAL_LIMIT_PERIOD: SignedDuration = SignedDuration::from_hours(1);
 
 /// Certificates that are to be replaced, the most urgent first.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ async fn count_renewed_lately(
     namespaces: &BTreeSet<&str>,
     now: Timestamp,
 ) -> Result<usize, StoreError> {
-    let since = now.checked_sub(PERIOD).unwrap_or(Timestamp::MIN);
+    let since = now.checked_sub(RENEWAL_LIMIT_PERIOD).unwrap_or(Timestamp::MIN);
     let is_late = |at: Option<Time>| at.is_some_and(|at| at.timestamp() > since);
     let mut requested = BTreeSet::new();
     let mut count = 0;

@@ -29,7 +29,7 @@ use crate::store::local::Access;
 use crate::store::resources::{Resources, typed};
 
 /// Most rounds of one command in which names are left out: each round costs an order.
-pub const ROUNDS: usize = 3;
+pub const LEAVE_OUT_ROUNDS_MAX: usize = 3;
 
 /// Names of each Certificate that are left out.
 pub type LeftOut = BTreeMap<Key, BTreeSet<String>>;
@@ -113,7 +113,7 @@ pub async fn as_left_before(
         let asked: BTreeSet<&str> = names(&wanted).collect();
         let held: BTreeSet<&str> =
             names(&there).chain(left_out.iter().map(String::as_str)).collect();
-        if left_out.is_empty() || asked != held || inspection.look(&key.name).await? != Due::No {
+        if left_out.is_empty() || asked != held || inspection.due(&key.name).await? != Due::No {
             continue;
         }
         let until = there.status.renewal_time.map(|at| format!(" at {at}")).unwrap_or_default();

@@ -15,13 +15,13 @@ use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, told};
+use crate::diagnosis::finding::{Finding, Grade, evidence_of_answer};
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::fetch::Fetcher;
 use crate::issue::flags::drive::DriveArgs;
 use crate::known;
 use crate::model::challenge::record_name;
-use crate::model::provider_refusal::{ProviderRefusal, RefusedBefore};
+use crate::model::provider_refusal::{EarlyRefusal, ProviderRefusal};
 use crate::model::solver::Dns01Solver;
 use crate::model::{Certificate, Challenge, Identifier, Issuer, IssuerRef, Key, Record};
 use crate::objects::own_request::certificate_of;
@@ -45,7 +45,7 @@ const MAX_STORED_REFUSALS: usize = 100;
 
 /// Solver of an issuer in its present generation, for Certificates of one namespace: worth one question.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Subject {
+pub(crate) struct QuestionKey {
     issuer: Key,
     /// UID of the issuer, which differs from that of an earlier issuer of that name.
     uid: String,
@@ -57,9 +57,9 @@ pub(crate) struct Subject {
 }
 
 /// Question about a solver, with the names that need the solver.
-pub(crate) struct Errand {
+pub(crate) struct ProviderQuestion {
     /// Solver that the question is about.
-    pub(crate) subject: Subject,
+    pub(crate) subject: QuestionKey,
     solver: Dns01Solver,
     reference: IssuerRef,
     /// First Certificate and name that need the solver: `Certificate web: *.example.com`.
@@ -129,7 +129,7 @@ pub(crate) async fn check(
     Ok(())
 }
 
-impl Errand {
+impl ProviderQuestion {
     /// Stores the provider's refusal with the Certificates, or removes its earlier refusal.
     async fn keep(
         &self,
@@ -137,8 +137,8 @@ impl Errand {
         store: &Arc<dyn Store>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let Subject { issuer, generation, position, .. } = &self.subject;
-        let kept = refusal.map(|refusal| RefusedBefore {
+        let QuestionKey { issuer, generation, position, .. } = &self.subject;
+        let kept = refusal.map(|refusal| EarlyRefusal {
             at: now,
             issuer: issuer.clone(),
             generation: *generation,
@@ -149,11 +149,11 @@ impl Errand {
         for key in self.certificates.iter().take(MAX_STORED_REFUSALS) {
             let Some(record) = store.get(key).await? else { continue };
             let mut metadata = record.metadata();
-            let before = RefusedBefore::read(&metadata.annotations);
+            let before = EarlyRefusal::read(&metadata.annotations);
             let is_of_this =
                 before.is_some_and(|it| it.issuer == *issuer && it.solver == *position);
             let has_news = (kept.is_some() || is_of_this)
-                && RefusedBefore::write(kept.as_ref(), &mut metadata.annotations);
+                && EarlyRefusal::write(kept.as_ref(), &mut metadata.annotations);
             if has_news {
                 let object = serde_json::json!({ "metadata": metadata });
                 store.replace(Record { key: key.clone(), object }, Part::Metadata).await?;
@@ -164,7 +164,7 @@ impl Errand {
 
     /// Returns the message for an error of the provider.
     pub(crate) fn complaint(&self, error: &SolveError) -> String {
-        let Self { whose, subject: Subject { issuer, .. }, .. } = self;
+        let Self { whose, subject: QuestionKey { issuer, .. }, .. } = self;
         let what = if error.needs_person { "cannot be used" } else { "cannot be asked now" };
         format!("{whose}: the dns01 solver of {issuer} {what}: {error}")
     }
@@ -200,27 +200,31 @@ pub(crate) async fn explain(
 }
 
 /// Returns warnings of hosts for which only a wildcard answers: a host has no address while its record exists (RFC 4592).
-pub(crate) async fn hidden_hosts(dns01: &Dns01, errand: &Errand, now: Timestamp) -> Vec<String> {
+pub(crate) async fn hidden_hosts(
+    dns01: &Dns01,
+    errand: &ProviderQuestion,
+    now: Timestamp,
+) -> Vec<String> {
     let hidden = errand.names.iter().take(MAX_HOSTS).map(async |record| {
         let asked = timeout(PROVIDERS_TIMEOUT, dns01.hidden_by(&errand.solver, record));
         let given = asked.await.ok().flatten().filter(|given| !given.is_hidden)?;
         let host = domain_of(record);
-        let shown = told(format!("A and AAAA of {host} and of a name that nobody has made"), now, given.records.join(", "));
+        let shown = evidence_of_answer(format!("A and AAAA of {host} and of a name that nobody has made"), now, given.records.join(", "));
         let finding = Finding::new(CauseId::D0121, Grade::Likely, host, shown)
             .with("HOST", host)
             .with("RECORD", record.trim_end_matches('.'));
         let (_, above) = host.split_once('.').unwrap_or_default();
         Some(format!(
             "{}; make a record of its own for {host} beside the wildcard, order *.{above} instead, or prove {host} by HTTP-01",
-            known::told(&finding)
+            known::format_finding(&finding)
         ))
     });
     join_all(hidden).await.into_iter().flatten().collect()
 }
 
 /// Asks a provider, with a time limit.
-pub(crate) async fn ask(dns01: &Dns01, errand: &Errand) -> Result<(), SolveError> {
-    let Errand { solver, reference, names, subject, .. } = errand;
+pub(crate) async fn ask(dns01: &Dns01, errand: &ProviderQuestion) -> Result<(), SolveError> {
+    let ProviderQuestion { solver, reference, names, subject, .. } = errand;
     let asked =
         timeout(PROVIDERS_TIMEOUT, dns01.check(solver, reference, &subject.namespace, names)).await;
     asked.unwrap_or_else(|_| Err(timeout_error()))
@@ -238,8 +242,8 @@ fn timeout_error() -> SolveError {
 pub(crate) async fn errands(
     keys: impl Iterator<Item = &Key>,
     store: &Arc<dyn Store>,
-) -> Result<Vec<Errand>, Failure> {
-    let mut errands: BTreeMap<Subject, Errand> = BTreeMap::new();
+) -> Result<Vec<ProviderQuestion>, Failure> {
+    let mut errands: BTreeMap<QuestionKey, ProviderQuestion> = BTreeMap::new();
     for key in keys.filter(|key| key.kind.is_issued()) {
         let Some(record) = store.get(key).await? else { continue };
         // A Certificate that cannot be read is not worked on.
@@ -248,14 +252,14 @@ pub(crate) async fn errands(
         let Some(record) = store.get(&issuer).await? else { continue };
         let Ok(found) = typed::<Issuer>(record) else { continue };
         for NameToCheck { text, record_name, position, solver } in to_check(&certificate, &found) {
-            let subject = Subject {
+            let subject = QuestionKey {
                 issuer: issuer.clone(),
                 uid: found.metadata.uid.clone(),
                 generation: found.metadata.generation,
                 position,
                 namespace: certificate.metadata.namespace.clone(),
             };
-            let errand = errands.entry(subject.clone()).or_insert_with(|| Errand {
+            let errand = errands.entry(subject.clone()).or_insert_with(|| ProviderQuestion {
                 subject,
                 solver,
                 reference: certificate.spec.issuer_ref.clone(),

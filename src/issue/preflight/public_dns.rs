@@ -18,7 +18,7 @@ use crate::controllers::accounts::tls_of;
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::diagnosis::verdict::next_step::{CaaStep, NextStep};
-use crate::diagnosis::verdict::replacement::CaaLook;
+use crate::diagnosis::verdict::replacement::CaaResult;
 use crate::fetch::Fetcher;
 use crate::inspect::caa_records::CaaRecords;
 use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key};
@@ -39,7 +39,7 @@ const CONCURRENCY: usize = 8;
 const MAX_NAMED: usize = 3;
 
 /// Clients and deadline of the checks.
-pub(crate) struct Means<'a> {
+pub(crate) struct CheckClients<'a> {
     /// Clients of the CAs.
     pub(crate) clients: &'a Clients,
     /// Fetcher of the self-check.
@@ -56,7 +56,7 @@ pub(crate) struct Means<'a> {
 pub(crate) async fn check(
     keys: &[Key],
     store: &Arc<dyn Store>,
-    means: Means<'_>,
+    means: CheckClients<'_>,
     printer: &Printer,
 ) -> Result<BTreeMap<Key, Failure>, Failure> {
     let mut subjects = Vec::new();
@@ -113,7 +113,7 @@ struct DueCertificate {
 async fn check_caa(
     DueCertificate { key, certificate, issuer_key, issuer }: &DueCertificate,
     records: &CaaRecords,
-    Means { clients, fetcher, .. }: &Means<'_>,
+    CheckClients { clients, fetcher, .. }: &CheckClients<'_>,
 ) -> (Key, Option<Failure>, Vec<(String, String)>) {
     let nothing = || (key.clone(), None, Vec::new());
     let Some(acme) = &issuer.spec.acme else { return nothing() };
@@ -132,10 +132,10 @@ async fn check_caa(
         .collect();
     let asked: Vec<String> = asked.into_iter().collect();
     let (mut refusal, mut unknown) = (None, Vec::new());
-    for look in records.look(&asked, (&identities[..], account)).await {
+    for look in records.judge(&asked, (&identities[..], account)).await {
         match look {
-            CaaLook::Unknown { name, why } => unknown.push((name, why)),
-            CaaLook::Forbids { name, owner, records } => {
+            CaaResult::Unknown { name, why } => unknown.push((name, why)),
+            CaaResult::Forbids { name, owner, records } => {
                 refusal.get_or_insert_with(|| {
                     let message = format!(
                         "{key}: the CA of {issuer_key} may not issue for {name}: CAA of {owner} is {records}"

@@ -39,7 +39,7 @@ use crate::solvers::http01::cluster::ClusterSolver;
 use crate::solvers::http01::cluster::names::REHEARSAL;
 use crate::solvers::http01::listener::Listener;
 use crate::solvers::tls_alpn01::TlsAlpn01;
-use crate::solvers::{SolveError, Solver, Together};
+use crate::solvers::{SolveError, Solver, SolverGroup};
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
 use crate::store::local::Access;
@@ -80,7 +80,7 @@ pub struct Rehearsal {
 
 /// Solvers and fetcher of a rehearsal, in place of those that the flags name.
 #[derive(Clone, Debug)]
-pub struct RehearsalMeans {
+pub struct RehearsalSolvers {
     /// Solver of HTTP-01.
     pub http01: Arc<dyn Solver>,
     /// Solver of TLS-ALPN-01.
@@ -140,7 +140,7 @@ impl Rehearsal {
                 match cluster.filter(|_| !args.answers_here()) {
                     // Without names for HTTP-01 no port is taken.
                     None if !challenge_types::leave_to_solvers(&records) => {
-                        Arc::new(Together(Vec::new()))
+                        Arc::new(SolverGroup(Vec::new()))
                     }
                     None => args.http01_here(true).await?,
                     Some(cluster) => {
@@ -171,8 +171,8 @@ impl Rehearsal {
     }
 
     /// Returns the solvers and the fetcher of the rehearsal.
-    pub fn means(&self) -> RehearsalMeans {
-        RehearsalMeans {
+    pub fn means(&self) -> RehearsalSolvers {
+        RehearsalSolvers {
             http01: Arc::clone(&self.http01),
             tls_alpn01: Arc::clone(&self.tls_alpn01),
             memory_zone: self.memory_zone.clone(),

@@ -15,7 +15,7 @@ use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
 use crate::context::output_files::{draft_name, fail, on_disk};
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::disk::{self, Draft, Durability, Folder, Links, Readers};
+use crate::disk::{self, Draft, Durability, FileAccess, Folder, Links};
 use crate::model::Secret;
 use crate::store::folder::explain;
 
@@ -24,14 +24,14 @@ const KEY: &str = "tls.key";
 const CERTIFICATE: &str = "tls.crt";
 const MANIFEST: &str = "secret.yaml";
 /// Other forms of key and chain that a Secret may have, and who may read them.
-const OTHER_FORMS: [(&str, Readers); 7] = [
-    ("key.der", Readers::Owner),
-    ("tls-combined.pem", Readers::Owner),
-    ("keystore.jks", Readers::Owner),
-    ("keystore.p12", Readers::Owner),
-    ("truststore.jks", Readers::Permitted),
-    ("truststore.p12", Readers::Permitted),
-    ("ca.crt", Readers::Permitted),
+const OTHER_FORMS: [(&str, FileAccess); 7] = [
+    ("key.der", FileAccess::Owner),
+    ("tls-combined.pem", FileAccess::Owner),
+    ("keystore.jks", FileAccess::Owner),
+    ("keystore.p12", FileAccess::Owner),
+    ("truststore.jks", FileAccess::Permitted),
+    ("truststore.p12", FileAccess::Permitted),
+    ("ca.crt", FileAccess::Permitted),
 ];
 
 /// Paths to which a certificate and its key were written.
@@ -96,16 +96,16 @@ pub async fn write(
         return Err(Failure::new(FailureKind::Unexpected, message));
     };
     let path = folder.join(name);
-    let mut files = vec![Content { name: KEY, text: key.to_vec(), readers: Readers::Owner }];
+    let mut files = vec![Content { name: KEY, text: key.to_vec(), readers: FileAccess::Owner }];
     let manifest_path = manifest.as_ref().map(|_| path.join(MANIFEST));
     let manifest = manifest.map(String::into_bytes);
-    files.extend(manifest.map(|text| Content { name: MANIFEST, text, readers: Readers::Owner }));
+    files.extend(manifest.map(|text| Content { name: MANIFEST, text, readers: FileAccess::Owner }));
     let form =
         |(name, readers)| Some(Content { name, text: secret.value(name)?.to_vec(), readers });
     files.extend(OTHER_FORMS.into_iter().filter_map(form));
     // Last: a program that waits for a new certificate finds its key there already.
     let text = certificate.to_vec();
-    files.push(Content { name: CERTIFICATE, text, readers: Readers::Permitted });
+    files.push(Content { name: CERTIFICATE, text, readers: FileAccess::Permitted });
     let outdated = write_files(&path, files, patience).await?;
     let (certificate, key) = (path.join(CERTIFICATE), Some(path.join(KEY)));
     Ok(Written { certificate, key, manifest: manifest_path, outdated })
@@ -124,7 +124,7 @@ pub async fn write_chain(
 ) -> Result<Written, Failure> {
     expect_no_key(folder, name, patience.interrupted()).await?;
     let path = folder.join(name);
-    let (text, readers) = (chain.to_vec(), Readers::Permitted);
+    let (text, readers) = (chain.to_vec(), FileAccess::Permitted);
     let file = Content { name: CERTIFICATE, text, readers };
     let outdated = write_files(&path, vec![file], patience).await?;
     Ok(Written { certificate: path.join(CERTIFICATE), key: None, manifest: None, outdated })
@@ -187,7 +187,7 @@ fn open(path: &Path) -> Result<Folder, Failure> {
 struct Content {
     name: &'static str,
     text: Vec<u8>,
-    readers: Readers,
+    readers: FileAccess,
 }
 
 /// Replaces the files of a folder, the key first; equal files are left alone.
@@ -343,7 +343,7 @@ mod tests {
         let path = out.path().join("web-tls");
         let folder = open(&path).unwrap();
         let drafts = [(KEY, "KEY OF NEW"), (CERTIFICATE, "NEW")].map(|(name, text)| {
-            let file = Content { name, text: text.into(), readers: Readers::Owner };
+            let file = Content { name, text: text.into(), readers: FileAccess::Owner };
             draft(&path, &folder, &file).unwrap().unwrap()
         });
         fs::remove_file(&written.certificate).unwrap();

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::purpose::say_rehearsed;
-use super::report::{self, Stories, Story};
+use super::report::{self, ObjectResult, ObjectResults};
 use super::subject::Results;
 use super::write_out::write_out;
 use crate::context::Context;
@@ -16,8 +16,8 @@ use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::issue::follow::work::interruption;
 use crate::issue::manual;
-use crate::issue::tracked::{End, Worked};
-use crate::known::Known;
+use crate::issue::tracked::{End, WorkResult};
+use crate::known::StoredFinding;
 use crate::model::event::reason;
 use crate::model::order_report::ResultOutcome;
 use crate::model::{Key, Kind};
@@ -40,11 +40,11 @@ pub async fn settle(
     results: &Results<'_>,
     output: &OutputArgs,
     context: &Context,
-    worked: Worked,
+    worked: WorkResult,
 ) -> Result<(), Failure> {
     let mut printer = context.printer(output);
     let due = results.followed.iter().filter(|(_, is_due)| **is_due).map(|(key, _)| key.clone());
-    let mut stories = Stories { due: due.collect(), ..Stories::default() };
+    let mut stories = ObjectResults { due: due.collect(), ..ObjectResults::default() };
     if let Some(failure) = worked.stopped {
         return end_stopped(results, &mut printer, context, (stories, worked.ends), failure).await;
     }
@@ -125,7 +125,7 @@ pub async fn settle(
 async fn print_failures(
     results: &Results<'_>,
     printer: &Printer,
-    (failures, stories): (&[Failure], &Stories),
+    (failures, stories): (&[Failure], &ObjectResults),
     now: Timestamp,
 ) {
     for failure in failures {
@@ -135,15 +135,15 @@ async fn print_failures(
         return;
     }
     let mut said: BTreeSet<String> = BTreeSet::new();
-    let has_failed = |story: &Story| {
+    let has_failed = |story: &ObjectResult| {
         let outcome = story.error.as_ref().map(|(outcome, _)| *outcome);
         matches!(outcome, Some(ResultOutcome::Failed | ResultOutcome::Waiting))
     };
     let failed = stories.of.iter().filter(|(_, story)| has_failed(story)).map(|(key, _)| key);
     for key in failed.take(MAX_TIMELINES) {
-        let Some(known) = Known::of(results.store, key, now).await else { continue };
+        let Some(known) = StoredFinding::of(results.store, key, now).await else { continue };
         // One cause may prevent several certificates.
-        if known.told().is_none_or(|told| said.insert(told)) {
+        if known.format_finding().is_none_or(|told| said.insert(told)) {
             printer.note(&known.line());
         }
     }
@@ -154,14 +154,14 @@ async fn end_stopped(
     results: &Results<'_>,
     printer: &mut Printer,
     context: &Context,
-    (mut stories, ends): (Stories, BTreeMap<Key, End>),
+    (mut stories, ends): (ObjectResults, BTreeMap<Key, End>),
     failure: Failure,
 ) -> Result<(), Failure> {
     let is_told = failure.message.is_empty();
     let is_signal = matches!(failure.kind, FailureKind::Interrupted | FailureKind::Terminated);
     let told =
         (is_told && is_signal).then(|| interruption(failure.kind, results.purpose.is_kept()));
-    let story = Story::failed(told.as_ref().unwrap_or(&failure));
+    let story = ObjectResult::failed(told.as_ref().unwrap_or(&failure));
     stories.stopped = story.error.as_ref().map(|(_, error)| error.clone());
     let stories_of_ends = ends.iter().map(|(key, end)| (key.clone(), self::story(end)));
     stories.of = results.followed.keys().map(|key| (key.clone(), story.clone())).collect();
@@ -170,10 +170,10 @@ async fn end_stopped(
     Err(failure)
 }
 
-fn story(end: &End) -> Story {
+fn story(end: &End) -> ObjectResult {
     match end {
-        End::Done(at) => Story { done: Some(*at), ..Story::default() },
-        End::Failed(failure) | End::ByHand(failure, _) => Story::failed(failure),
+        End::Done(at) => ObjectResult { done: Some(*at), ..ObjectResult::default() },
+        End::Failed(failure) | End::ByHand(failure, _) => ObjectResult::failed(failure),
     }
 }
 
@@ -182,7 +182,7 @@ async fn write_report(
     results: &Results<'_>,
     (printer, context): (&mut Printer, &Context),
     exit_code: u8,
-    stories: &Stories,
+    stories: &ObjectResults,
 ) -> Result<(), Failure> {
     let is_document = printer.format().is_document();
     let reports = context.reports();

@@ -19,10 +19,10 @@ use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
 use crate::context::output_files::{draft_name, fail, on_disk};
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::disk::{Durability, Folder, Links, Readers, read_given};
+use crate::disk::{Durability, FileAccess, Folder, Links, read_given};
 use crate::issue::flags::on_issued::OnIssuedArgs;
 use crate::model::{Key, Time};
-use crate::programs::{self, Ended, last_words};
+use crate::programs::{self, ProgramResult, last_words};
 use crate::store::folder::explain;
 
 /// File with the serial number of the certificate for which the command has succeeded.
@@ -147,7 +147,7 @@ impl OnIssued {
             Some(key) => command.env("ISSUED_KEY_FILE", key),
             None => command.env_remove("ISSUED_KEY_FILE"),
         };
-        let Ended { status, said } = programs::run(command, self.patience)
+        let ProgramResult { status, said } = programs::run(command, self.patience)
             .await
             .map_err(|error| format!("sh cannot be started: {}", explain(&error)))?;
         let said = String::from_utf8_lossy(&said).into_owned();
@@ -213,7 +213,7 @@ async fn replace_file(
     on_disk(folder, interrupted, move || {
         let replaced = Folder::open(&here, Links::Trusted).and_then(|folder| {
             let draft = draft_name(name);
-            folder.replace(name, &draft, text.as_bytes(), Readers::Owner, Durability::Lasting)
+            folder.replace(name, &draft, text.as_bytes(), FileAccess::Owner, Durability::Lasting)
         });
         replaced.map_err(|error| fail(&here.join(name), &error))
     })

@@ -26,7 +26,7 @@ use crate::store::error::StoreError;
 
 /// Facts about the end of one object.
 #[derive(Clone, Debug, Default)]
-pub struct Story {
+pub struct ObjectResult {
     /// Moment at which the object was done in this run, if it was.
     pub done: Option<Timestamp>,
     /// Outcome and error of an object that was not done.
@@ -35,7 +35,7 @@ pub struct Story {
     pub files: Option<WrittenFiles>,
 }
 
-impl Story {
+impl ObjectResult {
     /// Builds the story of an object that a failure ended.
     pub fn failed(failure: &Failure) -> Self {
         Self { error: Some((outcome(failure), failure.report())), ..Self::default() }
@@ -44,9 +44,9 @@ impl Story {
 
 /// The stories of a whole command.
 #[derive(Clone, Debug, Default)]
-pub struct Stories {
+pub struct ObjectResults {
     /// Story of each object that was worked on, or has failed.
-    pub of: BTreeMap<Key, Story>,
+    pub of: BTreeMap<Key, ObjectResult>,
     /// Objects that were due when the command began.
     pub due: BTreeSet<Key>,
     /// Records that a person has to make.
@@ -86,7 +86,7 @@ pub async fn report(
     (exit_code, is_rehearsal): (u8, bool),
     (records, places, store): (&[Record], &Places, &Arc<dyn Store>),
     (started, now): (Timestamp, Timestamp),
-    stories: &Stories,
+    stories: &ObjectResults,
 ) -> Result<OrderReport, StoreError> {
     let mut report = OrderReport::new(exit_code, is_rehearsal);
     report.error.clone_from(&stories.stopped);
@@ -131,7 +131,7 @@ fn as_rehearsed(result: CertificateResult) -> CertificateResult {
 fn certificate_result(
     certificate: &Certificate,
     chain: Option<&Chain>,
-    story: Story,
+    story: ObjectResult,
     (is_due, took): (bool, Option<SignedDuration>),
 ) -> CertificateResult {
     let changed = is_due && story.done.is_some();
@@ -226,7 +226,7 @@ fn find_problem(challenge: &Challenge) -> Option<ReportedProblem> {
     }
 }
 
-fn issuer_result(key: &Key, story: Option<&Story>) -> IssuerResult {
+fn issuer_result(key: &Key, story: Option<&ObjectResult>) -> IssuerResult {
     let error = story.and_then(|story| story.error.clone());
     let (outcome, error) = error.map_or((ResultOutcome::Ready, None), |(o, e)| (o, Some(e)));
     IssuerResult {

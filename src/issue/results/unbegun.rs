@@ -11,7 +11,7 @@ use super::subject::Results;
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::{OutputArgs, TimelineChoice};
-use crate::issue::tracked::Worked;
+use crate::issue::tracked::WorkResult;
 use crate::model::Record;
 use crate::print::event_log::EventLog;
 use crate::store::Store;
@@ -19,7 +19,7 @@ use crate::store::memory::MemoryStore;
 
 /// A command that was refused before any work began.
 #[derive(Debug)]
-pub struct Unbegun<'a> {
+pub struct RefusedCommand<'a> {
     /// Objects of the command.
     pub records: &'a [Record],
     /// Places where the manifests of the objects begin.
@@ -37,7 +37,7 @@ pub struct Unbegun<'a> {
 /// # Errors
 /// Fails with that failure.
 pub async fn settle_unbegun(
-    unbegun: &Unbegun<'_>,
+    unbegun: &RefusedCommand<'_>,
     output: &OutputArgs,
     context: &Context,
     failure: Failure,
@@ -59,5 +59,5 @@ pub async fn settle_unbegun(
         followed: &followed,
         events: unbegun.events,
     };
-    settle(&results, output, context, Worked::stopped(failure)).await
+    settle(&results, output, context, WorkResult::stopped(failure)).await
 }

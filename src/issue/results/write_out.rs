@@ -10,7 +10,7 @@ use super::closing::{self, Issued, Location};
 use super::files::{self, Written};
 use super::folder_turn::WriteWait;
 use super::purpose::Purpose;
-use super::report::{self, Stories, Story};
+use super::report::{self, ObjectResult, ObjectResults};
 use super::subject::Results;
 use crate::acme::chain::{self as acme_chain, ChainRemark};
 use crate::acme::csr;
@@ -30,7 +30,7 @@ const MAX_CONCURRENCY: usize = 8;
 pub async fn write_out(
     results: &Results<'_>,
     (issued, done): (&[&Key], &BTreeMap<Key, Timestamp>),
-    stories: &mut Stories,
+    stories: &mut ObjectResults,
     printer: &Printer,
     context: &Context,
 ) -> Vec<Failure> {
@@ -65,13 +65,13 @@ pub async fn write_out(
             Err(failure) => {
                 let failure = failure.hint(after_a_failed_write(results.purpose));
                 let story = stories.of.entry((*key).clone()).or_default();
-                story.error = Story::failed(&failure).error;
+                story.error = ObjectResult::failed(&failure).error;
                 failures.push(failure);
             }
         }
     }
     for (key, failure) in run_commands(results, &to_run, printer, context).await {
-        stories.of.entry(key).or_default().error = Story::failed(&failure).error;
+        stories.of.entry(key).or_default().error = ObjectResult::failed(&failure).error;
         failures.push(failure);
     }
     failures

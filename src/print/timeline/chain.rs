@@ -4,12 +4,12 @@
 //! its effect had happened when the effect was written, and stands before the effect. In a cluster the last
 //! time of a repeated event is known by the second, and this rule settles the order within that second.
 
-use super::stage::{Saying, Stage};
+use super::stage::{Occurrence, Stage};
 use crate::model::Severity;
 use crate::model::event::reason;
 
 /// Puts the causes of one issuance before their effects; all other events keep their order.
-pub(super) fn put_causes_first(sayings: &mut [Saying<'_>]) {
+pub(super) fn put_causes_first(sayings: &mut [Occurrence<'_>]) {
     let mut backwards: Vec<usize> = (0..sayings.len()).collect();
     // Events of later stages get their places before their causes do.
     backwards.sort_by_key(|number| std::cmp::Reverse(sayings[*number].stage));
@@ -29,16 +29,16 @@ pub(super) fn put_causes_first(sayings: &mut [Saying<'_>]) {
     sayings.sort_by_key(|saying| (saying.place, saying.stage));
 }
 
-fn is_refused(saying: &Saying<'_>) -> bool {
+fn is_refused(saying: &Occurrence<'_>) -> bool {
     saying.stage == Stage::ChallengeEnded && !is_good(saying)
 }
 
-fn is_good(saying: &Saying<'_>) -> bool {
+fn is_good(saying: &Occurrence<'_>) -> bool {
     saying.event.severity == Severity::Normal
 }
 
 /// Returns whether the cause must have happened before the effect can happen, in one issuance.
-fn leads_to(cause: &Saying<'_>, effect: &Saying<'_>) -> bool {
+fn leads_to(cause: &Occurrence<'_>, effect: &Occurrence<'_>) -> bool {
     let (to, both_good) = (effect.stage, is_good(cause) == is_good(effect));
     let is_same = cause.object().is_some() && cause.object() == effect.object();
     let makes = cause.makes.is_some() && cause.makes.as_ref() == effect.object();

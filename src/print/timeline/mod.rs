@@ -16,9 +16,9 @@ use std::collections::HashMap;
 use jiff::{SignedDuration, Timestamp};
 
 use self::saying::Sequence;
-use self::stage::{Saying, Stage};
+use self::stage::{Occurrence, Stage};
 use super::lineage;
-use crate::model::event_times::Grain;
+use crate::model::event_times::TimePrecision;
 use crate::model::{Duration, Event, Kind, Severity, Time};
 
 /// Time within which repetitions of an event are shown once.
@@ -43,7 +43,7 @@ pub struct Entry {
     /// First time at which the event was written, among all times of this entry.
     pub first: Timestamp,
     /// Precision with which the store knows the time.
-    pub grain: Grain,
+    pub grain: TimePrecision,
     /// Number of occurrences.
     pub repeats: Repeats,
     /// Kind of the object.
@@ -65,7 +65,7 @@ pub struct Entry {
     /// Time since the entry before, zero at the beginning of an issuance.
     pub step: SignedDuration,
     /// Precision with which the entry's issuance is measured.
-    pub measure: Grain,
+    pub measure: TimePrecision,
     /// Number of the entry's issuance, from 0; a renewal starts another issuance.
     pub issuance: usize,
     stage: Stage,
@@ -101,28 +101,28 @@ pub fn last_issuance(entries: &[Entry]) -> &[Entry] {
 
 /// Occurrence of an event that gets an entry.
 #[derive(Clone, Copy)]
-struct Telling<'s, 'a> {
-    saying: &'s Saying<'a>,
+struct ShownOccurrence<'s, 'a> {
+    saying: &'s Occurrence<'a>,
     repeats: Repeats,
     first: Timestamp,
 }
 
 /// Selects the first and the last occurrence of each event in each issuance, and only one if both are near.
-fn select_tellings<'s, 'a>(sayings: &'s [Saying<'a>]) -> Vec<Telling<'s, 'a>> {
-    let mut of_event: HashMap<(usize, usize), Vec<&Saying<'_>>> = HashMap::new();
+fn select_tellings<'s, 'a>(sayings: &'s [Occurrence<'a>]) -> Vec<ShownOccurrence<'s, 'a>> {
+    let mut of_event: HashMap<(usize, usize), Vec<&Occurrence<'_>>> = HashMap::new();
     for saying in sayings {
         of_event.entry((saying.issuance, saying.number)).or_default().push(saying);
     }
     let told = sayings.iter().filter_map(|saying| {
         let all = &of_event[&(saying.issuance, saying.number)];
         let (repeats, first) = repeats(all, saying.nth)?;
-        Some(Telling { saying, repeats, first })
+        Some(ShownOccurrence { saying, repeats, first })
     });
     told.collect()
 }
 
 /// Returns the repetitions to show for one occurrence in an issuance, and the first time; `None` for one in between.
-fn repeats(all: &[&Saying<'_>], nth: usize) -> Option<(Repeats, Timestamp)> {
+fn repeats(all: &[&Occurrence<'_>], nth: usize) -> Option<(Repeats, Timestamp)> {
     let first = all.iter().min_by_key(|saying| saying.nth)?;
     let last = all.iter().max_by_key(|saying| saying.nth)?;
     let here = u32::try_from(all.len()).unwrap_or(u32::MAX);
@@ -162,8 +162,8 @@ fn is_said_by_another(earlier: &Entry, entry: &Entry) -> bool {
 
 /// Measures one issuance, never backwards: in milliseconds if all times are that precise, else in whole seconds.
 fn measure(issuance: &mut [Entry]) {
-    let is_fine = issuance.iter().all(|entry| entry.grain == Grain::Fine);
-    let grain = if is_fine { Grain::Fine } else { Grain::Second };
+    let is_fine = issuance.iter().all(|entry| entry.grain == TimePrecision::Fine);
+    let grain = if is_fine { TimePrecision::Fine } else { TimePrecision::Second };
     let mut start = None;
     let mut before = None;
     for entry in issuance {
@@ -177,16 +177,16 @@ fn measure(issuance: &mut [Entry]) {
 }
 
 /// Cuts a moment to the precision of the measure.
-fn cut(at: Timestamp, grain: Grain) -> Timestamp {
+fn cut(at: Timestamp, grain: TimePrecision) -> Timestamp {
     let cut = match grain {
-        Grain::Fine => Timestamp::from_millisecond(at.as_millisecond()),
-        Grain::Second => Timestamp::from_second(at.as_second()),
+        TimePrecision::Fine => Timestamp::from_millisecond(at.as_millisecond()),
+        TimePrecision::Second => Timestamp::from_second(at.as_second()),
     };
     cut.unwrap_or(at)
 }
 
 impl Entry {
-    fn new(Telling { saying, repeats, first }: Telling<'_, '_>) -> Self {
+    fn new(ShownOccurrence { saying, repeats, first }: ShownOccurrence<'_, '_>) -> Self {
         let (event, at) = (saying.event, saying.occasion.at.min(saying.latest));
         Self {
             at,
@@ -303,10 +303,10 @@ fn again(entry: &Entry) -> String {
 }
 
 /// Writes a moment as precisely as its issuance is measured.
-fn moment(at: Timestamp, measure: Grain) -> String {
+fn moment(at: Timestamp, measure: TimePrecision) -> String {
     match measure {
-        Grain::Fine => format!("{at:.3}"),
-        Grain::Second => Time::new(at).to_string(),
+        TimePrecision::Fine => format!("{at:.3}"),
+        TimePrecision::Second => Time::new(at).to_string(),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::sheet::word;
 use super::{Entry, IssuanceResult, Repeats, Total, totals};
 use crate::model::Time;
-use crate::model::event_times::Grain;
+use crate::model::event_times::TimePrecision;
 
 /// Builds the report of the timeline (`-o json`).
 pub fn report(
@@ -65,10 +65,10 @@ fn fields(entry: &Entry) -> Value {
     if let Some(domain) = &entry.domain {
         value["object"]["domain"] = domain.as_str().into();
     }
-    if entry.grain == Grain::Fine {
+    if entry.grain == TimePrecision::Fine {
         value["preciseTime"] = format!("{:.6}", entry.at).into();
     }
-    if entry.measure == Grain::Fine {
+    if entry.measure == TimePrecision::Fine {
         value["millisecondsSinceStart"] = milliseconds(entry.since_start);
         value["millisecondsSinceLast"] = milliseconds(entry.step);
     }
@@ -88,7 +88,7 @@ fn issuance(total: &Total<'_>) -> Value {
         "end": second(total.until()),
         "seconds": total.length().as_secs(),
     });
-    if total.end.measure == Grain::Fine {
+    if total.end.measure == TimePrecision::Fine {
         value["milliseconds"] = milliseconds(total.length());
     }
     value

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 
 use super::chain;
-use super::stage::{Saying, Stage};
+use super::stage::{Occurrence, Stage};
 use crate::model::Event;
 use crate::model::event_times::Occasion;
 use crate::print::lineage;
@@ -14,8 +14,8 @@ use crate::print::lineage;
 pub(super) fn in_order<'a>(
     events: impl IntoIterator<Item = &'a Event>,
     sequence: Sequence,
-) -> Vec<Saying<'a>> {
-    let mut sayings: Vec<Saying<'a>> =
+) -> Vec<Occurrence<'a>> {
+    let mut sayings: Vec<Occurrence<'a>> =
         events.into_iter().enumerate().flat_map(|(number, event)| of(number, event)).collect();
     let revisions: Option<Vec<u64>> = match sequence {
         Sequence::Moments => None,
@@ -41,12 +41,12 @@ pub(super) fn in_order<'a>(
     sayings
 }
 
-fn of(number: usize, event: &Event) -> Vec<Saying<'_>> {
+fn of(number: usize, event: &Event) -> Vec<Occurrence<'_>> {
     let occasions = event.occasions();
     let known = occasions.len();
     let began = occasions.first().map_or(Timestamp::UNIX_EPOCH, |occasion| occasion.at);
     let saying = |(nth, occasion): (usize, Occasion)| {
-        let mut saying = Saying {
+        let mut saying = Occurrence {
             event,
             number,
             known,
@@ -70,7 +70,7 @@ fn of(number: usize, event: &Event) -> Vec<Saying<'_>> {
 
 /// Assigns each event to an issuance. An issuance begins with `Issuing`, or with another private key after a
 /// request by hand. Events of an object belong to the issuance for which the object was made.
-fn assign_issuances(sayings: &mut [Saying<'_>]) {
+fn assign_issuances(sayings: &mut [Occurrence<'_>]) {
     let (mut issuance, mut is_under_way, mut has_key) = (0, false, false);
     let mut homes: HashMap<(&str, &str, &str), usize> = HashMap::new();
     let mut told = HashSet::new();

@@ -4,9 +4,9 @@ use jiff::SignedDuration;
 use jiff::Timestamp;
 
 use crate::model::event::{reason, source};
-use crate::model::event_times::{Grain, Occasion};
+use crate::model::event_times::{Occasion, TimePrecision};
 use crate::model::{Event, Kind, Severity};
-use crate::print::lineage::Named;
+use crate::print::lineage::KindAndName;
 
 /// Stages of an issuance, in the order in which one stage leads to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,7 +91,7 @@ impl Stage {
 
 /// One occurrence of an event.
 #[derive(Debug)]
-pub(crate) struct Saying<'a> {
+pub(crate) struct Occurrence<'a> {
     pub event: &'a Event,
     /// Index of the event in the input, unique for each event.
     pub number: usize,
@@ -108,17 +108,17 @@ pub(crate) struct Saying<'a> {
     /// Whether the event was not written before in this issuance.
     pub is_first: bool,
     /// Object whose creation the event reports.
-    pub makes: Option<Named>,
+    pub makes: Option<KindAndName>,
     /// Place among other occurrences: a revision, or nanoseconds.
     pub place: i128,
     /// Latest time at which the event can have happened.
     pub latest: Timestamp,
-    pub object: Option<Named>,
+    pub object: Option<KindAndName>,
 }
 
-impl Saying<'_> {
+impl Occurrence<'_> {
     /// Returns the object of the event.
-    pub(crate) fn object(&self) -> Option<&Named> {
+    pub(crate) fn object(&self) -> Option<&KindAndName> {
         self.object.as_ref()
     }
 
@@ -126,8 +126,8 @@ impl Saying<'_> {
     pub(crate) fn bounds(&self) -> (Timestamp, Timestamp) {
         let Occasion { at, grain, .. } = self.occasion;
         match grain {
-            Grain::Fine => (at, at),
-            Grain::Second => (at, at.saturating_add(REST).unwrap_or(at)),
+            TimePrecision::Fine => (at, at),
+            TimePrecision::Second => (at, at.saturating_add(SECOND_REMAINDER).unwrap_or(at)),
         }
     }
 
@@ -150,4 +150,4 @@ pub(crate) fn is_issued(event: &Event) -> bool {
 }
 
 /// Longest time within a second after its beginning.
-pub(crate) const REST: SignedDuration = SignedDuration::from_nanos(999_999_999);
+pub(crate) const SECOND_REMAINDER: SignedDuration = SignedDuration::from_nanos(999_999_999);

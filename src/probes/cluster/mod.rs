@@ -16,19 +16,19 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 pub use self::pod::ProbePlace;
-use self::pod::{LIFE, PodProgress, pod, progress};
+use self::pod::{POD_LIFE_SECONDS, PodProgress, pod, progress};
 use super::Probe;
 use super::http::{HttpProbe, address};
-use crate::model::observation::{Observation, Seen, Vantage};
+use crate::model::observation::{CheckResult, Observation, Vantage};
 use crate::model::{Answer, Challenge};
 use crate::store::Manager;
-use crate::store::cluster::raw_objects::{Foreign, Resource};
+use crate::store::cluster::raw_objects::{RawObjects, Resource};
 use crate::store::cluster::{ClusterStore, temporary};
 use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 
 /// Marks probe Pods; the value is the UID of the Challenge, if there is one.
-pub const PROBE: &str = "kubectl-acme/probe";
+pub const PROBE_LABEL: &str = "kubectl-acme/probe";
 
 const PODS: Resource = Resource { api_version: "v1", kind: "Pod", plural: "pods" };
 /// Seconds beyond its life for which we wait for a Pod, and for which the Pod may stay if we are killed.
@@ -56,7 +56,7 @@ pub struct PodProbe {
 
 #[async_trait]
 impl Probe for PodProbe {
-    async fn look(&self, challenge: &Challenge, answer: &Answer) -> Vec<Observation> {
+    async fn probe(&self, challenge: &Challenge, answer: &Answer) -> Vec<Observation> {
         vec![self.look_from(ProbePlace::of(challenge), answer).await]
     }
 }
@@ -109,25 +109,25 @@ impl PodProbe {
 
     async fn make(
         &self,
-        pods: &Foreign,
+        pods: &RawObjects,
         place: ProbePlace<'_>,
         url: &str,
     ) -> Result<Value, StoreError> {
-        let stay = SignedDuration::from_secs((LIFE + 2 * POD_GRACE_SECONDS).into());
+        let stay = SignedDuration::from_secs((POD_LIFE_SECONDS + 2 * POD_GRACE_SECONDS).into());
         let until = self.cluster.clock().await?.saturating_add(stay).unwrap_or(Timestamp::MAX);
         let mut wanted = pod(place, &self.image, url, self.is_owned);
         let uid = place.challenge.map_or("", |challenge| &challenge.metadata.uid);
-        temporary::mark(&mut wanted, PROBE, uid, until);
+        temporary::mark(&mut wanted, PROBE_LABEL, uid, until);
         pods.create(&wanted).await
     }
 
-    fn pods(&self, namespace: &str) -> Foreign {
+    fn pods(&self, namespace: &str) -> RawObjects {
         self.cluster.foreign(PODS, namespace, Manager::Person)
     }
 }
 
 /// Reads the observation of a Pod, once the Pod has ended.
-async fn report(pods: &Foreign, name: &str) -> Result<Observation, String> {
+async fn report(pods: &RawObjects, name: &str) -> Result<Observation, String> {
     let mut waits_for = String::new();
     let ended = async {
         loop {
@@ -141,9 +141,10 @@ async fn report(pods: &Foreign, name: &str) -> Result<Observation, String> {
             sleep(POLL_INTERVAL).await;
         }
     };
-    let Ok(words) = timeout(Duration::from_secs((LIFE + POD_GRACE_SECONDS).into()), ended).await
+    let Ok(words) =
+        timeout(Duration::from_secs((POD_LIFE_SECONDS + POD_GRACE_SECONDS).into()), ended).await
     else {
-        return Err(format!("it has not ended after {LIFE} s: {waits_for}"));
+        return Err(format!("it has not ended after {POD_LIFE_SECONDS} s: {waits_for}"));
     };
     let words = words?;
     serde_json::from_str(&words).map_err(|_| match words.trim() {
@@ -158,7 +159,7 @@ fn no_look(pod: &str, url: String, why: String) -> Observation {
         at: Timestamp::now(),
         url,
         hops: Vec::new(),
-        seen: Seen::NoLook { why, symptom: None },
+        seen: CheckResult::NoLook { why, symptom: None },
     }
 }
 
@@ -172,7 +173,7 @@ pub async fn sweep(
     now: Timestamp,
 ) -> Result<Vec<String>, StoreError> {
     let pods = cluster.foreign(PODS, namespace, Manager::Person);
-    let left = match temporary::outstayed(&pods, PROBE, now).await {
+    let left = match temporary::outstayed(&pods, PROBE_LABEL, now).await {
         Err(StoreError::Cluster(fault)) if matches!(*fault, ClusterFault::Forbidden { .. }) => {
             return Ok(Vec::new());
         }
@@ -189,7 +190,7 @@ pub async fn sweep(
 
 /// Probe from here; if the answer is not seen for a while, from inside the cluster, too.
 #[derive(Debug)]
-pub struct HereAndInside {
+pub struct CombinedProbe {
     here: HttpProbe,
     inside: PodProbe,
     is_seen: fn(&Answer, &[Observation]) -> bool,
@@ -207,14 +208,14 @@ impl Misses {
     /// Returns whether a Pod is to probe; a Pod that could not probe is not tried again.
     fn is_due(&self) -> bool {
         let may_again = |(at, seen): &(Instant, Vec<Observation>)| {
-            let has_looked = |o: &Observation| !matches!(o.seen, Seen::NoLook { .. });
+            let has_looked = |o: &Observation| !matches!(o.seen, CheckResult::NoLook { .. });
             at.elapsed() >= POD_INTERVAL && seen.iter().all(has_looked)
         };
         self.count >= MISSES_BEFORE_POD && self.inside.as_ref().is_none_or(may_again)
     }
 }
 
-impl HereAndInside {
+impl CombinedProbe {
     /// Makes a probe of both; `is_seen` judges the observations from here.
     pub fn new(
         here: HttpProbe,
@@ -230,10 +231,10 @@ impl HereAndInside {
 }
 
 #[async_trait]
-impl Probe for HereAndInside {
-    async fn look(&self, challenge: &Challenge, answer: &Answer) -> Vec<Observation> {
+impl Probe for CombinedProbe {
+    async fn probe(&self, challenge: &Challenge, answer: &Answer) -> Vec<Observation> {
         let uid = &challenge.metadata.uid;
-        let mut seen = self.here.look(challenge, answer).await;
+        let mut seen = self.here.probe(challenge, answer).await;
         if (self.is_seen)(answer, &seen) {
             self.misses().remove(uid);
             return seen;
@@ -248,7 +249,7 @@ impl Probe for HereAndInside {
             own.is_due()
         };
         if is_due {
-            let inside = self.inside.look(challenge, answer).await;
+            let inside = self.inside.probe(challenge, answer).await;
             self.misses().entry(uid.clone()).or_default().inside = Some((Instant::now(), inside));
         }
         let misses = self.misses();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::model::Challenge;
 
 /// Longest life of the Pod, in seconds.
-pub(super) const LIFE: u32 = 60;
+pub(super) const POD_LIFE_SECONDS: u32 = 60;
 /// Path at which a container leaves its termination message; the kubelet copies the message into the status.
 const LAST_WORDS: &str = "/dev/termination-log";
 
@@ -44,7 +44,7 @@ pub(super) fn pod(place: ProbePlace<'_>, image: &str, url: &str, is_owner: bool)
         "kind": "Pod",
         "metadata": metadata,
         "spec": {
-            "activeDeadlineSeconds": LIFE,
+            "activeDeadlineSeconds": POD_LIFE_SECONDS,
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
             "nodeSelector": {"kubernetes.io/os": "linux"},

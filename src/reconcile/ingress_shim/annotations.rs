@@ -73,9 +73,9 @@ impl Lists {
 
 /// Annotations that cert-manager reads otherwise than meant: with blanks around values, or empty values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Untidy(Vec<(&'static str, String)>);
+pub struct UntidyAnnotations(Vec<(&'static str, String)>);
 
-impl Untidy {
+impl UntidyAnnotations {
     /// Finds the untidy ones among annotations.
     pub(super) fn among(annotations: &BTreeMap<String, String>) -> Self {
         let lists = [ALT_NAMES, COMMON_NAME, EMAIL_SANS, IP_SANS].into_iter().filter_map(|name| {
@@ -92,7 +92,7 @@ impl Untidy {
     }
 }
 
-impl fmt::Display for Untidy {
+impl fmt::Display for UntidyAnnotations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all: Vec<_> = self.0.iter().map(|(name, tidy)| format!("{name}: {tidy:?}")).collect();
         write!(

@@ -14,7 +14,7 @@ mod outdated;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-pub use self::annotations::{InvalidAnnotation, Lists, OldAnnotations, Untidy};
+pub use self::annotations::{InvalidAnnotation, Lists, OldAnnotations, UntidyAnnotations};
 use self::annotations::{modern, translate};
 use self::entries::SecretHosts;
 pub use self::entries::Skipped;
@@ -239,8 +239,8 @@ pub fn old_annotations(object: &IngressLike) -> OldAnnotations {
 }
 
 /// Returns the annotations of an object that cert-manager would read otherwise than meant.
-pub fn untidy_annotations(object: &IngressLike) -> Untidy {
-    Untidy::among(&modern(&object.metadata().annotations).0)
+pub fn untidy_annotations(object: &IngressLike) -> UntidyAnnotations {
+    UntidyAnnotations::among(&modern(&object.metadata().annotations).0)
 }
 
 fn wanted_of(

@@ -390,7 +390,7 @@ fn unread(status: &OrderStatus) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::outcome::LIFE;
+    use super::outcome::ORDER_LIFETIME_DEFAULT;
     use super::*;
     use crate::model::event::reason;
     use crate::model::{Blob, Identifier, Problem};
@@ -518,7 +518,7 @@ mod tests {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let ours = [challenge(NAME).build()];
         check(&read, &ours, 10, &Action::Fetch);
-        for (told, end) in [(Some(at(90)), at(90)), (None, at(10) + LIFE)] {
+        for (told, end) in [(Some(at(90)), at(90)), (None, at(10) + ORDER_LIFETIME_DEFAULT)] {
             let retry_after = Some(at(15));
             let state = Some(State::Pending);
             let seen = SeenOrder { state, expires: told, retry_after, ..SeenOrder::default() };

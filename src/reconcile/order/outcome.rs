@@ -24,7 +24,7 @@ use crate::reconcile::{NEXT_TRY, Note, Recorded, Refusal};
 /// Longest time that an order may stay `ready` after finalize before the signing request is sent again.
 const FINALIZE_RETRY_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 /// Assumed lifetime of an order whose CA does not give one, although RFC 8555 §7.1.3 asks for it.
-pub(super) const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
+pub(super) const ORDER_LIFETIME_DEFAULT: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Pause before a new order is requested in place of one that was dropped or used for another key.
 const REORDER_PAUSE: SignedDuration = SignedDuration::from_secs(1);
@@ -129,7 +129,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         }
         Outcome::Created(seen) => {
             new.memory.next_try = worth_keeping(seen.retry_after, now);
-            new.memory.expires = now.saturating_add(LIFE).ok();
+            new.memory.expires = now.saturating_add(ORDER_LIFETIME_DEFAULT).ok();
             new.status.reason = String::new();
             fold(&mut new, &order.spec, seen, now);
         }
@@ -334,7 +334,7 @@ fn remember(memory: &mut Memory, seen: &SeenOrder, now: Timestamp) {
     let passed = memory.passed_try(now);
     memory.next_try = worth_keeping(seen.retry_after, now).or(passed);
     if memory.expires.is_none() {
-        memory.expires = now.saturating_add(LIFE).ok();
+        memory.expires = now.saturating_add(ORDER_LIFETIME_DEFAULT).ok();
         // The order was read for its expiry only: nothing is polled while its challenges are under way.
         memory.next_try = memory.next_try.filter(|_| !is_pending);
     }

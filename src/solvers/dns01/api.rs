@@ -14,7 +14,7 @@ use tracing::{Level, debug, enabled, info};
 use url::Url;
 
 pub(super) use super::connection::Connection;
-use super::connection::{NO_ROOTS, WHOLE};
+use super::connection::{EXCHANGE_TIMEOUT, NO_ROOTS_HINT};
 use super::credential::Credential;
 use super::text::one_line;
 use crate::http::exchange::{self, Reply, Unanswered, causes};
@@ -111,7 +111,7 @@ impl Api {
         };
         let client = connection
             .client(&url)
-            .map_err(|error| unusable(innermost(&error), Some(NO_ROOTS.to_owned())))?;
+            .map_err(|error| unusable(innermost(&error), Some(NO_ROOTS_HINT.to_owned())))?;
         let Connection { pause, repeats, .. } = *connection;
         Ok(Self { base: url, client, pause, repeats, explain, bodies: Bodies::Shown })
     }
@@ -280,7 +280,7 @@ impl ApiRefusal {
         let is_silence = !matches!(why, Unanswered::TooLarge);
         let why = match why {
             Unanswered::NotConnected => "no connection within the time allowed".to_owned(),
-            Unanswered::TimedOut => format!("no answer within {} s", WHOLE.as_secs()),
+            Unanswered::TimedOut => format!("no answer within {} s", EXCHANGE_TIMEOUT.as_secs()),
             Unanswered::TooLarge => {
                 format!("its answer is larger than {} MiB", MAX_REPLY_BYTES >> 20)
             }

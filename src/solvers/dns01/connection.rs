@@ -14,13 +14,13 @@ use crate::http::client;
 use crate::solvers::SolveError;
 
 /// Hint if no root certificates are found.
-pub(super) const NO_ROOTS: &str = "install the certificates of public authorities (package ca-certificates), or name a file of them: SSL_CERT_FILE=FILE";
+pub(super) const NO_ROOTS_HINT: &str = "install the certificates of public authorities (package ca-certificates), or name a file of them: SSL_CERT_FILE=FILE";
 /// Most repeats within one call to a provider that asks for patience.
 const MAX_REPEATS: u32 = 3;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT_NEAR: Duration = Duration::from_secs(2);
 /// Longest time of one exchange.
-pub(super) const WHOLE: Duration = Duration::from_secs(30);
+pub(super) const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Connection to providers: the lookups, and the patience.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ impl Connection {
     pub(super) fn usable() -> Result<(), SolveError> {
         client::anonymous(None).build().map(drop).map_err(|error| {
             SolveError::lasting("cannot make connections", error.to_string())
-                .advised(NO_ROOTS.to_owned())
+                .advised(NO_ROOTS_HINT.to_owned())
         })
     }
 
@@ -87,7 +87,7 @@ impl Connection {
         // A metadata service is on the same link, or does not exist.
         let connect = if is_near { CONNECT_TIMEOUT_NEAR } else { CONNECT_TIMEOUT };
         let resolver = self.resolver.as_ref().and_then(in_place_of_system);
-        client::named(server, is_near, (connect, WHOLE), resolver).build()
+        client::named(server, is_near, (connect, EXCHANGE_TIMEOUT), resolver).build()
     }
 
     /// Returns whether a server is this machine or on its link, where clouds serve metadata: never reached through a proxy.

@@ -18,7 +18,7 @@ use super::site::{Site, zone_of};
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::model::own_solver::hook::{Hook, Variable};
-use crate::programs::{self, Ended, last_words};
+use crate::programs::{self, ProgramResult, last_words};
 use crate::solvers::SolveError;
 
 /// The exit status of a program that asks for another try (EX_TEMPFAIL of BSD's sysexits).
@@ -83,11 +83,11 @@ impl Exec {
             Err(_) => command.env_remove("DNS01_ZONE"),
         };
         match programs::run(command, self.timeout).await {
-            Ok(Ended { status: Some(status), .. }) if status.success() => Ok(()),
-            Ok(Ended { status: Some(status), said }) => {
+            Ok(ProgramResult { status: Some(status), .. }) if status.success() => Ok(()),
+            Ok(ProgramResult { status: Some(status), said }) => {
                 Err(self.exit_error(action, record, status, &said))
             }
-            Ok(Ended { status: None, said }) => {
+            Ok(ProgramResult { status: None, said }) => {
                 let why = format!(
                     "it was still running after {} s, and was ended",
                     self.timeout.as_secs()

@@ -18,7 +18,7 @@ use super::token::{Token, explain};
 use crate::solvers::SolveError;
 
 /// Scope of a token that is only a step to another token.
-pub(super) const EVERYTHING: &str = "https://www.googleapis.com/auth/cloud-platform";
+pub(super) const CLOUD_PLATFORM_SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
 /// Identity at another issuer, and the Google service that accepts the identity.
 #[derive(Deserialize)]
@@ -63,7 +63,7 @@ impl Services<'_> {
     pub(super) async fn federated(&self, federation: &Federation) -> Result<Token, SolveError> {
         let subject = self.subject_token(&federation.credential_source).await?;
         let impersonated = &federation.service_account_impersonation_url;
-        let scope = if impersonated.is_empty() { SCOPE } else { EVERYTHING };
+        let scope = if impersonated.is_empty() { SCOPE } else { CLOUD_PLATFORM_SCOPE };
         let server = self.google(&federation.token_url, "STS")?;
         let api = Api::new(&server, self.connection, explain)?.confidential();
         let fields = [
@@ -189,7 +189,7 @@ pub(super) fn is_google(url: &Url) -> bool {
 }
 
 fn unusable(why: &str) -> SolveError {
-    SolveError::lasting(DEED.to_owned(), why.to_owned())
+    SolveError::lasting(TOKEN_FAILURE.to_owned(), why.to_owned())
         .advised("make the file anew: gcloud iam workload-identity-pools create-cred-config")
 }
 
@@ -211,10 +211,10 @@ fn reason(body: &[u8]) -> Option<Explanation> {
 
 pub(crate) const SCOPE: &str = "https://www.googleapis.com/auth/ndev.clouddns.readwrite";
 
-pub(crate) const DEED: &str = "cannot get a token from Google";
+pub(crate) const TOKEN_FAILURE: &str = "cannot get a token from Google";
 
 pub(crate) fn failed(refusal: ApiRefusal, hint: &'static str) -> SolveError {
     let is_final = refusal.status.is_some_and(|status| status.is_client_error());
-    let error = refusal.into_error(DEED.to_owned(), hint);
+    let error = refusal.into_error(TOKEN_FAILURE.to_owned(), hint);
     if error.remedy.is_none() && is_final { error.advised(hint) } else { error }
 }

@@ -16,7 +16,9 @@ use url::{Host, Url};
 
 use super::api::{Api, Connection};
 use super::credential::{Ambient, Credential, read_credential};
-use super::google_federation::{EVERYTHING, Federation, SCOPE, Services, failed, is_google};
+use super::google_federation::{
+    CLOUD_PLATFORM_SCOPE, Federation, SCOPE, Services, failed, is_google,
+};
 use super::text::{encoded, one_line};
 use super::token::{Token, TokenPlace, explain};
 use crate::solvers::SolveError;
@@ -164,7 +166,7 @@ impl GoogleLogin {
                 let impersonation: Impersonation = serde_json::from_str(text.expose())
                     .map_err(|error| source.unusable(&lacking(&error)))?;
                 let Impersonation { url, delegates, source_credentials } = impersonation;
-                let first = self.by_file(&source_credentials, source, EVERYTHING).await?;
+                let first = self.by_file(&source_credentials, source, CLOUD_PLATFORM_SCOPE).await?;
                 services.impersonate(&url, &delegates, &first).await
             }
             _ => self.by_file(&file, source, SCOPE).await,

@@ -18,12 +18,12 @@ pub(super) struct SharedCache<T>(Lock<BTreeMap<Digest, Kept<T>>>);
 
 /// Place, with the time of its last use.
 struct Kept<T> {
-    place: Place<T>,
+    place: CachePlace<T>,
     used: Instant,
 }
 
 /// Place of one value. The holder of the lock may fetch the value; others wait for the result.
-pub(super) type Place<T> = Arc<Mutex<Option<T>>>;
+pub(super) type CachePlace<T> = Arc<Mutex<Option<T>>>;
 
 /// Digest of an owner.
 type Digest = Vec<u8>;
@@ -36,11 +36,15 @@ impl<T> SharedCache<T> {
 
     /// Returns the place that belongs to these texts, which include the credentials: other
     /// credentials have another place. Idle places are dropped meanwhile.
-    pub(super) fn place<'a>(&self, owner: impl IntoIterator<Item = &'a str>) -> Place<T> {
+    pub(super) fn place<'a>(&self, owner: impl IntoIterator<Item = &'a str>) -> CachePlace<T> {
         self.place_at(owner, Instant::now())
     }
 
-    fn place_at<'a>(&self, owner: impl IntoIterator<Item = &'a str>, now: Instant) -> Place<T> {
+    fn place_at<'a>(
+        &self,
+        owner: impl IntoIterator<Item = &'a str>,
+        now: Instant,
+    ) -> CachePlace<T> {
         let mut digest = Context::new(&SHA256);
         for part in owner {
             digest.update(&part.len().to_be_bytes());
@@ -53,7 +57,8 @@ impl<T> SharedCache<T> {
                 || now.saturating_duration_since(kept.used) < MAX_IDLE
         };
         places.retain(|_, kept| in_use(kept));
-        let kept = places.entry(key).or_insert_with(|| Kept { place: Place::default(), used: now });
+        let kept =
+            places.entry(key).or_insert_with(|| Kept { place: CachePlace::default(), used: now });
         kept.used = now;
         Arc::clone(&kept.place)
     }

@@ -77,7 +77,7 @@ pub trait Provider: fmt::Debug + Send + Sync {
     async fn check(&self, name: &str) -> Result<(), SolveError>;
 
     /// Checks the credentials by reading alone, for callers that may change nothing.
-    async fn look(&self, name: &str) -> Result<(), SolveError> {
+    async fn check_read_only(&self, name: &str) -> Result<(), SolveError> {
         self.check(name).await
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::silent_servers::Silences;
+use super::silent_servers::SilentServers;
 use super::site::{Site, unusable, zone_of};
 use super::{Edit, Provider, TxtRecord};
 use crate::dns::FindZone;
@@ -37,7 +37,7 @@ const SILENCE_HINT: &str = "start that name server and open its port to this mac
                       nameserver in the dns01 solver";
 
 /// Addresses that have not answered this process.
-static SILENCES: Silences = Silences::new();
+static SILENCES: SilentServers = SilentServers::new();
 
 /// A server that takes dynamic updates.
 #[derive(Debug)]
@@ -299,7 +299,7 @@ impl Provider for Rfc2136 {
         self.update(name, PROBE_TEXT, Edit::Remove).await
     }
 
-    async fn look(&self, name: &str) -> Result<(), SolveError> {
+    async fn check_read_only(&self, name: &str) -> Result<(), SolveError> {
         self.ask(name).await
     }
 }

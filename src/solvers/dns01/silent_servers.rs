@@ -12,9 +12,9 @@ use crate::dns::update::Updater;
 const SILENCE_MEMORY: Duration = Duration::from_mins(5);
 
 /// Times at which addresses were last silent.
-pub(super) struct Silences(Mutex<BTreeMap<SocketAddr, Instant>>);
+pub(super) struct SilentServers(Mutex<BTreeMap<SocketAddr, Instant>>);
 
-impl Silences {
+impl SilentServers {
     /// Creates an empty memory.
     pub(super) const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
@@ -59,7 +59,7 @@ mod tests {
         let servers: [SocketAddr; 3] =
             ["[::1]:53", "127.0.0.1:53", "127.0.0.2:53"].map(|text| text.parse().unwrap());
         let updaters = servers.map(|server| Updater::new(server, Protocol::Udp, None));
-        let silences = Silences::new();
+        let silences = SilentServers::new();
         let numbers = || {
             let all = silences.in_turn(&updaters);
             all.into_iter().map(|(number, _, marked)| (number, marked)).collect::<Vec<_>>()

@@ -17,9 +17,9 @@ use crate::dns::wildcard::ByWildcard;
 use crate::dns::zone::Zones;
 use crate::dns::{FindZone, Resolve};
 use crate::model::memory::{Holder, Memory};
-use crate::model::observation::Said;
+use crate::model::observation::NameServerAnswer;
 use crate::model::own_solver::GROUP;
-use crate::model::persist::Demand;
+use crate::model::persist::RecordRequirements;
 use crate::model::provider_refusal::provider_name;
 use crate::model::solver::Dns01Solver;
 use crate::model::zone_look::ProviderZone;
@@ -97,7 +97,7 @@ impl Dns01 {
     ///
     /// # Errors
     /// Fails if the provider refuses, or cannot be asked.
-    pub async fn look(
+    pub async fn check_read_only(
         &self,
         solver: &Dns01Solver,
         issuer: &IssuerRef,
@@ -107,7 +107,7 @@ impl Dns01 {
         let provider = self.provider(solver, issuer, namespace).await?;
         provider.knows(domain_of(own)).map_err(|error| with_provider_name(solver, error))?;
         let name = self.record_name(solver, own.to_owned()).await?;
-        match provider.look(&name).await {
+        match provider.check_read_only(&name).await {
             Ok(()) => Ok(()),
             Err(error) => Err(self.placed(solver, &name, error).await),
         }
@@ -228,10 +228,10 @@ impl Dns01 {
         let (Some(persist), Some(solver)) = (&spec.persist, &spec.solver.dns01) else {
             return false;
         };
-        let demand = Demand { persist, wildcard: spec.wildcard, now };
+        let demand = RecordRequirements { persist, wildcard: spec.wildcard, now };
         let Ok(zones) = self.zones_of(solver) else { return false };
         let Ok(Ok(found)) = timeout(ZONE_TIMEOUT, zones.texts(name)).await else { return false };
-        let good = |said: &Said| matches!(said, Said::Texts(texts) if texts.iter().any(|text| demand.is_met_by(text)));
+        let good = |said: &NameServerAnswer| matches!(said, NameServerAnswer::Texts(texts) if texts.iter().any(|text| demand.is_met_by(text)));
         let mut said = found.servers.iter().map(|server| &server.said).peekable();
         said.peek().is_some() && said.all(good)
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::api::{ApiRefusal, ApiReply, Explanation};
 use super::credential::Credential;
-use super::memory::{Place, SharedCache};
+use super::memory::{CachePlace, SharedCache};
 use super::text::one_line;
 use crate::solvers::SolveError;
 
@@ -25,7 +25,7 @@ pub(super) struct Token {
 static TOKENS: SharedCache<Token> = SharedCache::new();
 
 /// Place of one token in the cache.
-pub(super) struct TokenPlace(Place<Token>);
+pub(super) struct TokenPlace(CachePlace<Token>);
 
 impl Token {
     /// Creates a token that ends at `end`.

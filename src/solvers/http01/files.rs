@@ -16,13 +16,13 @@ use crate::solvers::{SolveError, Solver};
 /// Solver of HTTP-01 on this machine that also removes the file in the document root that a
 /// Challenge remembers. Not for a cluster, where others write the Challenge's memory.
 #[derive(Clone, Debug)]
-pub struct Files {
+pub struct RememberedFiles {
     chosen: Arc<dyn Solver>,
     /// Document root of the chosen solver, if it writes files; absolute.
     webroot: Option<String>,
 }
 
-impl Files {
+impl RememberedFiles {
     /// Answers by that solver, which writes no files.
     pub fn beside(chosen: Arc<dyn Solver>) -> Self {
         Self { chosen, webroot: None }
@@ -44,7 +44,7 @@ impl Files {
 }
 
 #[async_trait]
-impl Solver for Files {
+impl Solver for RememberedFiles {
     async fn present(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError> {
         self.chosen.present(challenge, answer).await
     }
@@ -86,7 +86,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::solvers::Together;
+    use crate::solvers::SolverGroup;
     use crate::solvers::testing::{answer, challenge};
 
     /// A Challenge that remembers that document root.
@@ -97,8 +97,8 @@ mod tests {
         left
     }
 
-    fn nobody() -> Files {
-        Files::beside(Arc::new(Together(Vec::new())))
+    fn nobody() -> RememberedFiles {
+        RememberedFiles::beside(Arc::new(SolverGroup(Vec::new())))
     }
 
     #[tokio::test]
@@ -107,7 +107,7 @@ mod tests {
         let answer = answer("one");
         let file = old.path().join(".well-known/acme-challenge/one");
         let challenge = left_in(old.path().to_str().unwrap());
-        let elsewhere = Files::below(new.path(), Webroot::new(new.path()));
+        let elsewhere = RememberedFiles::below(new.path(), Webroot::new(new.path()));
         for whoever in [nobody(), elsewhere] {
             Webroot::new(old.path()).present(&challenge, &answer).await.unwrap();
             assert!(file.exists());
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn only_another_document_root_with_an_absolute_path_counts_as_left() {
-        let own = Files::below(Path::new("/srv/www/"), Webroot::new("/srv/www/"));
+        let own = RememberedFiles::below(Path::new("/srv/www/"), Webroot::new("/srv/www/"));
         for (path, is_left) in
             [("/srv/www", false), ("/srv/old", true), ("srv/old", false), ("", false)]
         {

@@ -23,8 +23,8 @@ use tracing::debug;
 use super::PATH;
 use crate::model::arrival::{Arrival, Came, DECLINED_BY, kept_host};
 use crate::model::{Answer, Challenge, Identifier};
-use crate::serve::opening::{self, Opening, Speech};
-use crate::serve::{self, ConnectionSlots, Patience};
+use crate::serve::opening::{self, Opening, Protocol};
+use crate::serve::{self, ConnectionSlots, ConnectionTimeouts};
 use crate::solvers::{SolveError, Solver, sockets};
 
 /// Port that the CA connects to.
@@ -139,7 +139,7 @@ struct Caller {
 /// Serves one connection, after an optional header of a proxy.
 async fn converse(stream: TcpStream, table: AnswerTable, stop: CancellationToken) {
     let Ok(peer) = stream.peer_addr() else { return };
-    let opening = opening::read(stream, Patience::SHORT.header);
+    let opening = opening::read(stream, ConnectionTimeouts::ONE_REQUEST.header);
     let Some(Some((opening, stream))) = stop.run_until_cancelled(opening).await else { return };
     let Opening { proxied, speech } = opening;
     let source = proxied.and_then(|proxied| proxied.source);
@@ -147,12 +147,12 @@ async fn converse(stream: TcpStream, table: AnswerTable, stop: CancellationToken
     let from = peer.ip().to_canonical();
     let caller = Caller { table, from, is_proxied: proxied.is_some() };
     let came = match speech {
-        Speech::Plain => {
+        Protocol::Plain => {
             let router = Router::new().fallback(answer).with_state(caller);
-            return serve::http(stream, router, Patience::SHORT, stop).await;
+            return serve::http(stream, router, ConnectionTimeouts::ONE_REQUEST, stop).await;
         }
-        Speech::Tls => Came::Tls,
-        Speech::Garbled => Came::Garbled,
+        Protocol::Tls => Came::Tls,
+        Protocol::Garbled => Came::Garbled,
     };
     caller.note(came, None);
     // A client that has hung up does not need the reply.

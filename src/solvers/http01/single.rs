@@ -16,14 +16,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::PATH;
 use crate::model::arrival::DECLINED_BY;
-use crate::serve::{self, ConnectionSlots, Patience};
+use crate::serve::{self, ConnectionSlots, ConnectionTimeouts};
 
 /// Longest wait for requests under way at the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The one answer of a solver Pod.
 #[derive(Clone)]
-pub struct Single {
+pub struct SolverPodServer {
     /// Name or address that the CA requests; other hosts get no answer.
     pub domain: String,
     /// Token: the last part of the path.
@@ -32,7 +32,7 @@ pub struct Single {
     pub key: String,
 }
 
-impl fmt::Debug for Single {
+impl fmt::Debug for SolverPodServer {
     /// Leaves token and key authorization out: logs do not carry them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Single({})", self.domain)
@@ -51,13 +51,14 @@ pub async fn listen(port: u16) -> io::Result<TcpListener> {
     }
 }
 
-impl Single {
+impl SolverPodServer {
     /// Serves until `stop` is cancelled, and at most 5 s longer.
     pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
         let router = Router::new().fallback(answer).with_state(Arc::new(self));
         let stopped = stop.clone();
-        let serve =
-            move |stream| serve::http(stream, router.clone(), Patience::SHORT, stopped.clone());
+        let serve = move |stream| {
+            serve::http(stream, router.clone(), ConnectionTimeouts::ONE_REQUEST, stopped.clone())
+        };
         let server = serve::accept_all(listener, ConnectionSlots::default(), stop.clone(), serve);
         let too_late = async {
             stop.cancelled().await;
@@ -70,7 +71,11 @@ impl Single {
     }
 }
 
-async fn answer(State(single): State<Arc<Single>>, headers: HeaderMap, uri: Uri) -> Response {
+async fn answer(
+    State(single): State<Arc<SolverPodServer>>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
     if ["/", "/healthz"].contains(&uri.path()) {
         return StatusCode::OK.into_response();
     }
@@ -110,8 +115,11 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let single =
-            Single { domain: domain.to_owned(), token: "token".into(), key: "token.key".into() };
+        let single = SolverPodServer {
+            domain: domain.to_owned(),
+            token: "token".into(),
+            key: "token.key".into(),
+        };
         let server = tokio::spawn(single.serve(listener, stop.clone()));
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!("{request} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");

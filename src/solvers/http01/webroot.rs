@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::is_token;
-use crate::disk::{Durability, Folder, Links, Readers};
+use crate::disk::{Durability, FileAccess, Folder, Links};
 use crate::model::{Answer, Challenge};
 use crate::solvers::remedy::{Remedy, RootFault};
 use crate::solvers::{SolveError, Solver};
@@ -149,7 +149,7 @@ impl WebrootState {
                 return Ok(());
             }
             let draft = format!(".{}.{}", answer.token, std::process::id());
-            folder.replace(&answer.token, &draft, text, Readers::Everybody, Durability::Fleeting)
+            folder.replace(&answer.token, &draft, text, FileAccess::Everybody, Durability::Fleeting)
         };
         replace().map_err(|error| solve_error("write to", &innermost, &error))
     }

@@ -28,7 +28,7 @@ use tracing::debug;
 
 use crate::model::names::ACME_TLS;
 use crate::model::{Answer, Identifier};
-use crate::serve::{self, ConnectionSlots, Patience, opening};
+use crate::serve::{self, ConnectionSlots, ConnectionTimeouts, opening};
 use crate::solvers::{SolveError, sockets};
 
 /// Time for which an answer is still shown after its clean-up: the CA's remote perspectives may
@@ -124,7 +124,9 @@ fn acceptor(table: &Arc<CertificateTable>) -> Result<TlsAcceptor, rustls::Error>
 
 /// Serves one handshake, after an optional header of a proxy, and nothing after the handshake.
 async fn answer(stream: TcpStream, acceptor: TlsAcceptor) {
-    let Some((opening, stream)) = opening::read(stream, Patience::SHORT.header).await else {
+    let Some((opening, stream)) =
+        opening::read(stream, ConnectionTimeouts::ONE_REQUEST.header).await
+    else {
         return;
     };
     debug!(proxied = ?opening.proxied, speech = ?opening.speech, "connection to the TLS-ALPN-01 listener");

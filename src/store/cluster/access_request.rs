@@ -14,7 +14,7 @@ pub(crate) struct AccessRequest<'a> {
     /// The object, if the request is about one object.
     pub key: Option<&'a Key>,
     /// Plural and group, as in a Role.
-    pub kind: What<'a>,
+    pub kind: RequestedResource<'a>,
     /// Namespace, empty for all.
     pub namespace: &'a str,
     /// Whether the request is about the status, which a Role names apart.
@@ -25,7 +25,7 @@ pub(crate) struct AccessRequest<'a> {
 
 /// A kind of ours, or another resource, as `leases.coordination.k8s.io`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What<'a> {
+pub(crate) enum RequestedResource<'a> {
     /// A kind of ours.
     Kind(Kind),
     /// Another resource.
@@ -40,15 +40,15 @@ impl<'a> AccessRequest<'a> {
 
     /// Makes the request for the objects of a kind.
     pub(crate) fn over(verb: &'static str, kind: Kind, namespace: &'a str) -> Self {
-        Self::about(verb, What::Kind(kind), namespace)
+        Self::about(verb, RequestedResource::Kind(kind), namespace)
     }
 
     /// Makes the request for another resource.
     pub(crate) fn other(verb: &'static str, resource: &'a str, namespace: &'a str) -> Self {
-        Self::about(verb, What::Other(resource), namespace)
+        Self::about(verb, RequestedResource::Other(resource), namespace)
     }
 
-    fn about(verb: &'static str, kind: What<'a>, namespace: &'a str) -> Self {
+    fn about(verb: &'static str, kind: RequestedResource<'a>, namespace: &'a str) -> Self {
         Self { verb, key: None, kind, namespace, status: false, generated: "" }
     }
 
@@ -82,9 +82,9 @@ impl<'a> AccessRequest<'a> {
     pub(crate) fn resource(&self) -> String {
         let status = if self.status { "/status" } else { "" };
         match self.kind {
-            What::Kind(kind) if kind.group().is_empty() => kind.plural(),
-            What::Kind(kind) => format!("{}.{}{status}", kind.plural(), kind.group()),
-            What::Other(resource) => resource.to_owned(),
+            RequestedResource::Kind(kind) if kind.group().is_empty() => kind.plural(),
+            RequestedResource::Kind(kind) => format!("{}.{}{status}", kind.plural(), kind.group()),
+            RequestedResource::Other(resource) => resource.to_owned(),
         }
     }
 

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::Value;
 
-use super::access_request::{AccessRequest, What};
+use super::access_request::{AccessRequest, RequestedResource};
 use super::refusal;
 use super::wire::{Call, Wire};
 use crate::model::Kind;
@@ -64,7 +64,7 @@ pub(super) async fn explain(
     deed: &AccessRequest<'_>,
 ) -> StoreError {
     match (&error, deed.kind) {
-        (StoreError::Cluster(fault), What::Kind(kind))
+        (StoreError::Cluster(fault), RequestedResource::Kind(kind))
             if matches!(**fault, ClusterFault::Undefined { .. }) =>
         {
             undefined(wire, kind, &versions(wire, kind.group()).await).into()

@@ -12,18 +12,18 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::access_request::AccessRequest;
-use super::lease_object::{LeaseHolder, LeaseObject, OURS};
+use super::lease_object::{IDENTITY_SUFFIX, LeaseHolder, LeaseObject};
 use super::wire::{ApiAnswer, Call, Wire};
 use super::{ClusterStore, refusal};
 use crate::store::error::StoreError;
 use crate::store::ids;
 use crate::store::lease::Role;
-use crate::surroundings::Surroundings;
+use crate::surroundings::Environment;
 
 /// The Lease that cert-manager's controller holds.
-pub const NAME: &str = "cert-manager-controller";
+pub const LEASE_NAME: &str = "cert-manager-controller";
 /// The namespace in which cert-manager looks for the Lease unless configured otherwise.
-pub const NAMESPACE: &str = "kube-system";
+pub const LEASE_NAMESPACE: &str = "kube-system";
 
 /// Resource, as in a Role.
 const RESOURCE: &str = "leases.coordination.k8s.io";
@@ -38,7 +38,7 @@ const POLL_INTERVAL_MAX: Duration = Duration::from_secs(2);
 
 /// Times of the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct LeaseTimes {
     /// Time for which the Lease counts after its holder's last write; whole seconds.
     pub duration: Duration,
     /// Time without a successful write after which the holder stops work: well before the Lease runs out for others.
@@ -47,14 +47,14 @@ pub struct Terms {
     pub retry_period: Duration,
 }
 
-impl Default for Terms {
+impl Default for LeaseTimes {
     fn default() -> Self {
         let [duration, renew_deadline, retry_period] = [15, 10, 5].map(Duration::from_secs);
         Self { duration, renew_deadline, retry_period }
     }
 }
 
-impl Terms {
+impl LeaseTimes {
     /// Time for which work under way may go on once the Lease is lost: after that others may take the Lease.
     pub fn grace(&self) -> Duration {
         self.duration.saturating_sub(self.renew_deadline)
@@ -75,8 +75,8 @@ pub struct ClusterLease {
     wire: Wire,
     namespace: String,
     identity: String,
-    terms: Terms,
-    surroundings: Surroundings,
+    terms: LeaseTimes,
+    surroundings: Environment,
 }
 
 /// Proof that this process drives, as long as the Lease is not lost. Releases the Lease when dropped, in the background.
@@ -114,7 +114,7 @@ impl Drop for ClusterGuard {
 }
 
 impl ClusterLease {
-    /// Makes the Lease of a namespace, by default [`NAMESPACE`]; this process gets a name of its own.
+    /// Makes the Lease of a namespace, by default [`LEASE_NAMESPACE`]; this process gets a name of its own.
     ///
     /// # Errors
     /// Fails if no random name can be drawn.
@@ -124,10 +124,10 @@ impl ClusterLease {
 
     fn on(wire: Wire, namespace: &str) -> Result<Self, StoreError> {
         let host = hostname::get().unwrap_or_default();
-        let surroundings = Surroundings::default();
+        let surroundings = Environment::default();
         let drawn = ids::name("", &surroundings)?;
-        let identity = format!("{}_{drawn}{OURS}", host.to_string_lossy());
-        let (namespace, terms) = (namespace.to_owned(), Terms::default());
+        let identity = format!("{}_{drawn}{IDENTITY_SUFFIX}", host.to_string_lossy());
+        let (namespace, terms) = (namespace.to_owned(), LeaseTimes::default());
         Ok(Self { wire, namespace, identity, terms, surroundings })
     }
 
@@ -136,19 +136,19 @@ impl ClusterLease {
     /// # Errors
     /// Fails as [`Self::new`] does.
     pub fn at(client: kube::Client, server: &str, namespace: &str) -> Result<Self, StoreError> {
-        let timeout = Terms::default().renew_deadline;
+        let timeout = LeaseTimes::default().renew_deadline;
         Self::on(Wire { client, server: server.to_owned(), timeout }, namespace)
     }
 
     /// Sets another clock than this machine's.
     #[must_use]
-    pub fn within(self, surroundings: Surroundings) -> Self {
+    pub fn within(self, surroundings: Environment) -> Self {
         Self { surroundings, ..self }
     }
 
     /// Sets other times.
     #[must_use]
-    pub fn on_terms(self, terms: Terms) -> Self {
+    pub fn on_terms(self, terms: LeaseTimes) -> Self {
         Self { terms, ..self }
     }
 
@@ -175,7 +175,7 @@ impl ClusterLease {
         let mut lease = match read {
             Some((lease, now)) if lease.holder(now).is_some() => return Ok(None),
             Some((lease, _)) => lease,
-            None => LeaseObject::new(&self.namespace, NAME),
+            None => LeaseObject::new(&self.namespace, LEASE_NAME),
         };
         lease.take(&self.identity, self.terms.duration, role, self.surroundings.now());
         let asked = (Instant::now(), self.surroundings.now());
@@ -208,7 +208,7 @@ impl ClusterLease {
     /// Reads the Lease, with the API server's time of the answer.
     async fn read(&self) -> Result<Option<(LeaseObject, Timestamp)>, StoreError> {
         let deed = AccessRequest::other("get", RESOURCE, &self.namespace);
-        let call = Call::new(Method::GET, self.path(NAME));
+        let call = Call::new(Method::GET, self.path(LEASE_NAME));
         match self.wire.answer(&deed, &call).await? {
             Ok(answer) => Ok(Some(dated(answer))),
             Err(status) if status.code == StatusCode::NOT_FOUND => Ok(None),
@@ -225,7 +225,7 @@ impl ClusterLease {
 
     async fn update(&self, lease: &LeaseObject) -> Result<Written, StoreError> {
         let deed = AccessRequest::other("update", RESOURCE, &self.namespace);
-        let call = Call::new(Method::PUT, self.path(NAME));
+        let call = Call::new(Method::PUT, self.path(LEASE_NAME));
         self.write(&deed, call, lease, &[StatusCode::CONFLICT, StatusCode::NOT_FOUND]).await
     }
 
@@ -246,7 +246,7 @@ impl ClusterLease {
         if is_overtaken && status.details.is_some() {
             return Ok(Written::Overtaken);
         }
-        let what = format!("the Lease {NAME}");
+        let what = format!("the Lease {LEASE_NAME}");
         Err(refusal::without_namespace(&what, &self.namespace, &status, true)
             .unwrap_or_else(|| refusal::refused(&self.wire.server, deed, &status)))
     }
@@ -259,7 +259,7 @@ impl ClusterLease {
 
 impl std::fmt::Debug for ClusterLease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ClusterLease({}/{NAME} at {})", self.namespace, self.wire.server)
+        write!(f, "ClusterLease({}/{LEASE_NAME} at {})", self.namespace, self.wire.server)
     }
 }
 
@@ -377,7 +377,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::store::cluster::lease_object::Who;
+    use crate::store::cluster::lease_object::HolderKind;
 
     /// An API server that knows one Lease, and may fall silent.
     #[derive(Clone, Default)]
@@ -391,9 +391,9 @@ mod tests {
             let path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
             let router = Router::new()
                 .route(path, post(Self::write))
-                .route(&format!("{path}/{NAME}"), get(Self::read).put(Self::write))
+                .route(&format!("{path}/{LEASE_NAME}"), get(Self::read).put(Self::write))
                 .with_state(self.clone());
-            lease(router, NAMESPACE)
+            lease(router, LEASE_NAMESPACE)
         }
 
         async fn read(State(double): State<Self>) -> (StatusCode, String) {
@@ -443,7 +443,7 @@ mod tests {
     }
 
     fn refusal(code: StatusCode) -> (StatusCode, String) {
-        (code, json!({ "code": code.as_u16(), "details": { "name": NAME } }).to_string())
+        (code, json!({ "code": code.as_u16(), "details": { "name": LEASE_NAME } }).to_string())
     }
 
     /// Whether the Lease is lost within a time, which passes at once.
@@ -460,7 +460,7 @@ mod tests {
         let guard = first.try_acquire(Role::Always).await.unwrap().unwrap();
         let holder = second.holder().await.unwrap().unwrap();
         assert_eq!(holder.identity, first.identity());
-        assert_eq!(holder.who, Who::Ours(Some(Role::Always)));
+        assert_eq!(holder.who, HolderKind::Ours(Some(Role::Always)));
         assert!(second.try_acquire(Role::Once).await.unwrap().is_none());
         check(&guard, 600, false).await;
         guard.release().await;
@@ -508,7 +508,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn other_terms_are_written_down_and_kept() {
         let [duration, renew_deadline, retry_period] = [40, 30, 20].map(Duration::from_secs);
-        let terms = Terms { duration, renew_deadline, retry_period };
+        let terms = LeaseTimes { duration, renew_deadline, retry_period };
         assert_eq!(terms.grace(), Duration::from_secs(10));
         let double = Double::default();
         let guard = double.lease().on_terms(terms).try_acquire(Role::Always).await.unwrap();
@@ -559,6 +559,6 @@ mod tests {
     async fn whoever_made_the_lease_first_has_it() {
         let (conflict, missing) = (refusal(StatusCode::CONFLICT), refusal(StatusCode::NOT_FOUND));
         let router = Router::new().fallback(post(|| async { conflict }).get(|| async { missing }));
-        assert!(lease(router, NAMESPACE).try_acquire(Role::Once).await.unwrap().is_none());
+        assert!(lease(router, LEASE_NAMESPACE).try_acquire(Role::Once).await.unwrap().is_none());
     }
 }

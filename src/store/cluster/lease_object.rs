@@ -11,7 +11,7 @@ use crate::model::Time;
 use crate::store::lease::Role;
 
 /// End of the names of our holders.
-pub(super) const OURS: &str = "_kubectl-acme";
+pub(super) const IDENTITY_SUFFIX: &str = "_kubectl-acme";
 /// Annotation that states how long a holder of ours means to drive.
 const ROLE: &str = "kubectl-acme/role";
 /// Clocks in metadata and in headers are cut to the second.
@@ -44,10 +44,10 @@ impl LeaseObject {
             return None;
         }
         let moment = |pointer| self.text(pointer).parse::<Timestamp>().ok();
-        let who = if identity.ends_with(OURS) {
-            Who::Ours(Role::parse(self.annotation()))
+        let who = if identity.ends_with(IDENTITY_SUFFIX) {
+            HolderKind::Ours(Role::parse(self.annotation()))
         } else {
-            Who::CertManager
+            HolderKind::CertManager
         };
         Some(LeaseHolder {
             identity: identity.to_owned(),
@@ -147,7 +147,7 @@ pub struct LeaseHolder {
     /// Name of the holder, of its own choice.
     pub identity: String,
     /// Kind of holder.
-    pub who: Who,
+    pub who: HolderKind,
     /// Namespace of the Lease.
     pub namespace: String,
     /// Time at which the holder took the Lease.
@@ -167,7 +167,7 @@ pub struct LapsedLease {
 
 /// Kind of a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum HolderKind {
     /// cert-manager, or another program that is not ours.
     CertManager,
     /// A process of ours, and how long it means to drive, if the Lease states that.
@@ -200,14 +200,14 @@ mod tests {
         format!("2026-11-21T{time}Z").parse().unwrap()
     }
 
-    fn check(lease: &LeaseObject, time: &str, expected: Option<&Who>) {
+    fn check(lease: &LeaseObject, time: &str, expected: Option<&HolderKind>) {
         assert_eq!(lease.holder(at(time)).map(|holder| holder.who).as_ref(), expected, "{time}");
     }
 
     #[test]
     fn a_holder_counts_until_the_lease_has_run_out() {
-        check(&held(), "04:47:22", Some(&Who::CertManager));
-        check(&held(), "04:48:22.9", Some(&Who::CertManager));
+        check(&held(), "04:47:22", Some(&HolderKind::CertManager));
+        check(&held(), "04:48:22.9", Some(&HolderKind::CertManager));
         check(&held(), "04:48:23", None);
     }
 
@@ -216,7 +216,7 @@ mod tests {
         for wrong in ["2020-01-01T00:00:00.000000Z", "2100-01-01T00:00:00.000000Z"] {
             let mut lease = held();
             lease.0["spec"]["renewTime"] = wrong.into();
-            check(&lease, "04:48:00", Some(&Who::CertManager));
+            check(&lease, "04:48:00", Some(&HolderKind::CertManager));
             check(&lease, "04:49:00", None);
         }
     }
@@ -225,7 +225,7 @@ mod tests {
     fn without_the_server_s_clock_the_holder_s_serves() {
         let mut lease = held();
         lease.0["metadata"]["managedFields"] = Value::Null;
-        check(&lease, "04:48:00", Some(&Who::CertManager));
+        check(&lease, "04:48:00", Some(&HolderKind::CertManager));
         check(&lease, "04:49:00", None);
     }
 
@@ -233,7 +233,7 @@ mod tests {
     fn a_lease_that_was_given_back_is_free_at_once() {
         let mut lease = held();
         lease.take("here_x_kubectl-acme", Duration::from_secs(15), Role::Once, at("04:47:22"));
-        check(&lease, "04:47:23", Some(&Who::Ours(Some(Role::Once))));
+        check(&lease, "04:47:23", Some(&HolderKind::Ours(Some(Role::Once))));
         assert_eq!(lease.0["spec"]["leaseTransitions"], 4);
         lease.release(at("04:47:24"));
         check(&lease, "04:47:24", None);

@@ -302,16 +302,16 @@ impl Store for ClusterStore {
         let call = Call::new(Method::POST, path(key.kind, &key.name.namespace));
         let call = call.body("application/json", &body);
         let deed = AccessRequest::on("create", &key).making(&body);
-        written::told("created", "", self.write(&deed, call, &key).await)
+        written::log_write("created", "", self.write(&deed, call, &key).await)
     }
 
     async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
         let (word, before) = (written::word(part), record.resource_version().to_owned());
-        written::told(word, &before, self.replace_part(record, part).await)
+        written::log_write(word, &before, self.replace_part(record, part).await)
     }
 
     async fn apply(&self, record: Record) -> Result<Record, StoreError> {
-        written::told("applied", "", self.apply_for(record, Purpose::Keep).await)
+        written::log_write("applied", "", self.apply_for(record, Purpose::Keep).await)
     }
 
     async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
@@ -345,7 +345,7 @@ impl Store for ClusterStore {
         true
     }
 
-    fn told(&self) -> Option<&EventCache> {
+    fn event_cache(&self) -> Option<&EventCache> {
         Some(&self.link.told)
     }
 }

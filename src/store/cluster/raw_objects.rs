@@ -23,7 +23,7 @@ pub struct Resource {
 
 /// Objects of such a resource in one namespace.
 #[derive(Clone)]
-pub struct Foreign {
+pub struct RawObjects {
     wire: Wire,
     resource: Resource,
     namespace: String,
@@ -33,8 +33,8 @@ pub struct Foreign {
 impl ClusterStore {
     /// Objects of a resource that is not ours, in one namespace, or, for lists only, in all of them (an empty one);
     /// writes are noted under that manager.
-    pub fn foreign(&self, resource: Resource, namespace: &str, manager: Manager) -> Foreign {
-        Foreign { wire: self.wire().clone(), resource, namespace: namespace.to_owned(), manager }
+    pub fn foreign(&self, resource: Resource, namespace: &str, manager: Manager) -> RawObjects {
+        RawObjects { wire: self.wire().clone(), resource, namespace: namespace.to_owned(), manager }
     }
 
     /// Names of the namespaces, as many as one page holds.
@@ -69,7 +69,7 @@ impl ClusterStore {
     }
 }
 
-impl Foreign {
+impl RawObjects {
     /// Resource of the objects.
     pub fn resource(&self) -> Resource {
         self.resource

@@ -5,7 +5,7 @@ use std::error::Error;
 use kube::client::AuthError;
 use kube::core::Status;
 
-use super::access_request::{AccessRequest, What};
+use super::access_request::{AccessRequest, RequestedResource};
 use super::login;
 use super::server_messages::{
     causes, guard_that_says, has_cause, held, is_about_an_object, lacks_permission, said,
@@ -106,10 +106,10 @@ pub(crate) fn without_namespace(
 }
 
 /// Returns whether every API server has the resource.
-fn is_everywhere(kind: What<'_>) -> bool {
+fn is_everywhere(kind: RequestedResource<'_>) -> bool {
     match kind {
-        What::Kind(kind) => kind.group().is_empty(),
-        What::Other(resource) => resource
+        RequestedResource::Kind(kind) => kind.group().is_empty(),
+        RequestedResource::Other(resource) => resource
             .split_once('.')
             .is_none_or(|(_, group)| ["coordination.k8s.io", "networking.k8s.io"].contains(&group)),
     }

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::ClusterStore;
 use super::access_request::AccessRequest;
-use super::lease::{NAME, NAMESPACE};
-use super::lease_object::{LapsedLease, LeaseHolder, LeaseObject, Who};
+use super::lease::{LEASE_NAME, LEASE_NAMESPACE};
+use super::lease_object::{HolderKind, LapsedLease, LeaseHolder, LeaseObject};
 use super::wire::{ApiAnswer, Call, Wire};
 use crate::store::cluster_fault::{ClusterFault, within};
 use crate::store::error::StoreError;
@@ -49,7 +49,7 @@ impl Driver {
         let wire = store.wire();
         let (holders, _, hidden) = holders(wire, namespace).await?;
         // A holder of cert-manager's counts before ours, which may be one that is just being taken over.
-        let strange = holders.iter().find(|holder| holder.who == Who::CertManager);
+        let strange = holders.iter().find(|holder| holder.who == HolderKind::CertManager);
         if let Some(holder) = strange.or_else(|| holders.first()) {
             return Ok(Self::Holder(holder.clone()));
         }
@@ -70,7 +70,7 @@ impl Driver {
 pub async fn leases(
     store: &ClusterStore,
 ) -> Result<(Vec<LeaseHolder>, Vec<LapsedLease>), StoreError> {
-    let (holders, lapsed, _) = holders(store.wire(), NAMESPACE).await?;
+    let (holders, lapsed, _) = holders(store.wire(), LEASE_NAMESPACE).await?;
     Ok((holders, lapsed))
 }
 
@@ -81,7 +81,7 @@ type SeenLeases = (Vec<LeaseHolder>, Vec<LapsedLease>, Option<String>);
 async fn holders(wire: &Wire, namespace: &str) -> Result<SeenLeases, StoreError> {
     let path = "/apis/coordination.k8s.io/v1/leases".to_owned();
     let everywhere =
-        Call::new(Method::GET, path).with("fieldSelector", format!("metadata.name={NAME}"));
+        Call::new(Method::GET, path).with("fieldSelector", format!("metadata.name={LEASE_NAME}"));
     let deed = AccessRequest::other("list", "leases.coordination.k8s.io", "");
     if let Ok(answer) = or_missing_permission(wire.call(&deed, everywhere).await)? {
         let now = answer.date.unwrap_or_else(Timestamp::now);
@@ -91,9 +91,10 @@ async fn holders(wire: &Wire, namespace: &str) -> Result<SeenLeases, StoreError>
         return Ok((holders, lapsed, None));
     }
     let (mut holders, mut lapsed, mut hidden) = (Vec::new(), Vec::new(), None);
-    for namespace in BTreeSet::from([namespace, NAMESPACE, HELM]) {
+    for namespace in BTreeSet::from([namespace, LEASE_NAMESPACE, HELM]) {
         let deed = AccessRequest::other("get", "leases.coordination.k8s.io", namespace);
-        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{NAME}");
+        let path =
+            format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{LEASE_NAME}");
         let answer = match wire.answer(&deed, &Call::new(Method::GET, path)).await? {
             Ok(answer) => answer,
             Err(status) if status.code == 404 => continue,

@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 
 use super::ClusterStore;
 use super::access_request::AccessRequest;
-use super::raw_objects::Foreign;
+use super::raw_objects::RawObjects;
 use super::wire::Call;
 use crate::store::Manager;
 use crate::store::error::StoreError;
 
 /// Annotation with the time until which the maker may need the object, by the cluster's clock.
-pub const UNTIL: &str = "kubectl-acme/until";
+pub const UNTIL_ANNOTATION: &str = "kubectl-acme/until";
 
 impl ClusterStore {
     /// Returns the cluster's time, to the second; our own if the server sends none.
@@ -32,7 +32,7 @@ impl ClusterStore {
 /// Marks an object that is about to be made: with a label, whose name gives its sort, and with the time of its end.
 pub fn mark(object: &mut Value, label: &str, value: &str, until: Timestamp) {
     set(&mut object["metadata"], "labels", label, value);
-    set(&mut object["metadata"], "annotations", UNTIL, &format!("{until:.0}"));
+    set(&mut object["metadata"], "annotations", UNTIL_ANNOTATION, &format!("{until:.0}"));
 }
 
 /// Sets one label or annotation.
@@ -48,7 +48,7 @@ pub fn set(metadata: &mut Value, field: &str, name: &str, value: &str) {
 /// # Errors
 /// Fails if the server does not list the objects.
 pub async fn outstayed(
-    all: &Foreign,
+    all: &RawObjects,
     label: &str,
     now: Timestamp,
 ) -> Result<Vec<Value>, StoreError> {
@@ -69,7 +69,8 @@ fn is_ours(object: &Value, label: &str) -> bool {
 
 fn has_outstayed(object: &Value, now: Timestamp) -> bool {
     let metadata = &object["metadata"];
-    let until = metadata["annotations"][UNTIL].as_str().and_then(|text| text.parse().ok());
+    let until =
+        metadata["annotations"][UNTIL_ANNOTATION].as_str().and_then(|text| text.parse().ok());
     metadata["deletionTimestamp"].is_null() && until.is_some_and(|until: Timestamp| until < now)
 }
 
@@ -85,7 +86,7 @@ mod tests {
     fn shown(manager: &str, until: &str) -> Value {
         json!({"metadata": {
             "labels": {LABEL: "uid"},
-            "annotations": {UNTIL: until},
+            "annotations": {UNTIL_ANNOTATION: until},
             "managedFields": [
                 {"manager": "kubelet", "fieldsV1": {"f:status": {}}},
                 {"manager": manager, "fieldsV1": {"f:metadata": {"f:labels": {format!("f:{LABEL}"): {}}}}},
@@ -115,7 +116,7 @@ mod tests {
         let mut object = json!({"metadata": {"annotations": {"theirs": "stays"}}});
         mark(&mut object, LABEL, "uid", "2026-11-21T11:59:59.7Z".parse().unwrap());
         assert_eq!(object["metadata"]["labels"], json!({LABEL: "uid"}));
-        let annotations = json!({"theirs": "stays", UNTIL: "2026-11-21T11:59:59Z"});
+        let annotations = json!({"theirs": "stays", UNTIL_ANNOTATION: "2026-11-21T11:59:59Z"});
         assert_eq!(object["metadata"]["annotations"], annotations);
     }
 }

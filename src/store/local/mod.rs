@@ -17,8 +17,8 @@ use self::fault::refused;
 use self::feed::Feed;
 use self::reader::Reader;
 use self::rows::Rows;
-use self::wakeup::Ear;
-use self::writer::{Care, Writer};
+use self::wakeup::WriteListener;
+use self::writer::{Durability, Writer};
 use super::error::StoreError;
 use super::folder::unusable;
 use super::rules::Transaction as _;
@@ -55,7 +55,7 @@ pub enum Access {
 pub struct LocalStore {
     file: Arc<Path>,
     /// Listener for writes of other processes, from the first watch on. Dropped first, since it asks the reader.
-    ear: Mutex<Option<Ear>>,
+    ear: Mutex<Option<WriteListener>>,
     reader: Reader,
     feed: Feed,
     writer: Option<Writer>,
@@ -105,7 +105,7 @@ impl LocalStore {
         kind: Kind,
         deed: impl FnOnce(&mut Rows<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let care = if kind == Kind::Event { Care::Soon } else { Care::Durable };
+        let care = if kind == Kind::Event { Durability::Soon } else { Durability::Durable };
         match &self.writer {
             Some(writer) => writer.write(care, deed).await,
             None => Err(refused(&self.file, "it was opened for reading only")),
@@ -115,7 +115,8 @@ impl LocalStore {
     fn listen(&self) {
         let mut ear = self.ear.lock();
         if ear.is_none() {
-            let started = Ear::start(&self.file, self.reader.clone(), self.revisions.clone());
+            let started =
+                WriteListener::start(&self.file, self.reader.clone(), self.revisions.clone());
             *ear = started.inspect_err(|error| debug!(%error, "cannot hear other processes")).ok();
         }
     }
@@ -154,7 +155,7 @@ impl Store for LocalStore {
     async fn create(&self, record: Record) -> Result<Record, StoreError> {
         let kind = record.key.kind;
         let create = |rows: &mut Rows<'_>| rules::create(rows, record, Timestamp::now());
-        written::told("created", "", self.write(kind, create).await)
+        written::log_write("created", "", self.write(kind, create).await)
     }
 
     async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
@@ -162,13 +163,13 @@ impl Store for LocalStore {
         let (word, before) = (written::word(part), record.resource_version().to_owned());
         let replace =
             move |rows: &mut Rows<'_>| rules::replace(rows, record, part, Timestamp::now());
-        written::told(word, &before, self.write(kind, replace).await)
+        written::log_write(word, &before, self.write(kind, replace).await)
     }
 
     async fn apply(&self, record: Record) -> Result<Record, StoreError> {
         let kind = record.key.kind;
         let apply = |rows: &mut Rows<'_>| rules::apply(rows, record, Timestamp::now());
-        written::told("applied", "", self.write(kind, apply).await)
+        written::log_write("applied", "", self.write(kind, apply).await)
     }
 
     async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {

@@ -14,9 +14,9 @@ use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::error::StoreError;
 use crate::store::object::without_bulk;
 use crate::store::rules::Transaction;
-use crate::store::watch::{KEPT, Logged};
+use crate::store::watch::{JOURNAL_LENGTH, JournalEntry};
 use crate::store::{Scope, rules};
-use crate::surroundings::Surroundings;
+use crate::surroundings::Environment;
 
 /// Revisions for which the journal keeps gone objects, except Events; other objects show their changes themselves.
 const GONE_KEPT: i64 = 20_000;
@@ -31,13 +31,13 @@ const BRIEF: &str = "SELECT namespace, name, coalesce(brief.body, object.body)
 pub(super) struct Rows<'a> {
     connection: &'a Connection,
     file: &'a Path,
-    surroundings: Surroundings,
+    surroundings: Environment,
 }
 
 impl<'a> Rows<'a> {
     /// Reads and writes the database through a connection.
     pub(super) fn new(connection: &'a Connection, file: &'a Path) -> Self {
-        Self { connection, file, surroundings: Surroundings::default() }
+        Self { connection, file, surroundings: Environment::default() }
     }
 
     /// Reads the revision of the last write.
@@ -66,7 +66,7 @@ impl<'a> Rows<'a> {
 
     /// Reads the changes after a revision, oldest first; `None` if some of them have been removed.
     pub(super) fn since(&self, revision: i64) -> Result<Option<Vec<Line>>, StoreError> {
-        if revision < self.revision()? - KEPT {
+        if revision < self.revision()? - JOURNAL_LENGTH {
             return Ok(None);
         }
         let text =
@@ -119,7 +119,7 @@ impl<'a> Rows<'a> {
         let text = "INSERT INTO change(revision, kind, gone, body) VALUES(?, ?, ?, ?)";
         self.run(text, params![revision, record.key.kind.as_str(), gone, body])?;
         let text = "DELETE FROM change WHERE revision = ? AND NOT (gone AND kind <> 'Event')";
-        self.run(text, params![revision - KEPT])?;
+        self.run(text, params![revision - JOURNAL_LENGTH])?;
         self.run("DELETE FROM change WHERE revision <= ?", params![revision - GONE_KEPT])
     }
 
@@ -153,7 +153,7 @@ impl<'a> Rows<'a> {
 }
 
 impl Transaction for Rows<'_> {
-    fn surroundings(&self) -> &Surroundings {
+    fn surroundings(&self) -> &Environment {
         &self.surroundings
     }
 
@@ -286,7 +286,7 @@ pub(crate) struct Line {
     /// The object, or its last state, as JSON.
     pub body: String,
     /// The object parsed, once it is needed; `None` inside if it is damaged.
-    pub parsed: OnceLock<Option<Arc<Logged>>>,
+    pub parsed: OnceLock<Option<Arc<JournalEntry>>>,
 }
 
 impl Line {
@@ -301,10 +301,10 @@ impl Line {
         })
     }
 
-    pub(crate) fn logged(&self) -> Option<Arc<Logged>> {
+    pub(crate) fn logged(&self) -> Option<Arc<JournalEntry>> {
         let parse = || {
             let object: Value = serde_json::from_str(&self.body).ok()?;
-            Some(Arc::new(Logged { record: Record::new(object)?, gone: self.gone }))
+            Some(Arc::new(JournalEntry { record: Record::new(object)?, gone: self.gone }))
         };
         self.parsed.get_or_init(parse).clone()
     }

@@ -25,9 +25,9 @@ const FILE: &str = "state.bell";
 const REVISION_CHECK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Sender of notices.
-pub(super) struct Wakeup(File);
+pub(super) struct WriteNotifier(File);
 
-impl Wakeup {
+impl WriteNotifier {
     /// Opens the bell in the folder of the database.
     pub(super) fn open(database: &Path) -> Result<Self, StoreError> {
         folder::open_file(&database.with_file_name(FILE)).map(Self)
@@ -42,17 +42,17 @@ impl Wakeup {
 }
 
 /// Thread that waits for notices and reads the revision; the thread ends when this value is dropped.
-pub(super) struct Ear {
+pub(super) struct WriteListener {
     heard: Sender<WakeupState>,
     thread: Option<JoinHandle<()>>,
 }
 
 enum WakeupState {
-    Wakeup,
+    Write,
     Stop,
 }
 
-impl Ear {
+impl WriteListener {
     /// Starts the thread; each new revision is sent to `revisions`.
     pub(super) fn start(
         database: &Path,
@@ -64,7 +64,7 @@ impl Ear {
         let on_event = move |event: notify::Result<notify::Event>| {
             if event.is_ok_and(|event| is_bell(&event)) {
                 // After the thread's end no notice is needed.
-                let _heard = bells.send(WakeupState::Wakeup).is_ok();
+                let _heard = bells.send(WakeupState::Write).is_ok();
             }
         };
         let kernel = notify::recommended_watcher(on_event).and_then(|mut kernel| {
@@ -77,7 +77,7 @@ impl Ear {
             loop {
                 read_revision(&reader, revisions.clone());
                 match hearing.recv_timeout(REVISION_CHECK_PERIOD) {
-                    Ok(WakeupState::Wakeup) | Err(RecvTimeoutError::Timeout) => {}
+                    Ok(WakeupState::Write) | Err(RecvTimeoutError::Timeout) => {}
                     Ok(WakeupState::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
@@ -88,7 +88,7 @@ impl Ear {
     }
 }
 
-impl Drop for Ear {
+impl Drop for WriteListener {
     fn drop(&mut self) {
         let told = self.heard.send(WakeupState::Stop).is_ok();
         if let Some(thread) = self.thread.take().filter(|_| told) {

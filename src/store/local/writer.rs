@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::fault::{explain, refused};
 use super::rows::Rows;
-use super::wakeup::Wakeup;
+use super::wakeup::WriteNotifier;
 use super::worker::Worker;
 use crate::store::error::StoreError;
 use crate::store::folder;
@@ -22,7 +22,7 @@ const MAX_BATCH: usize = 64;
 
 /// Durability of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Care {
+pub(super) enum Durability {
     /// The write is answered when the disk has it: keys, and orders that cost something at the CA.
     Durable,
     /// The write survives the process at once, and a power failure a little later: Events.
@@ -42,7 +42,7 @@ impl Writer {
         file: Arc<Path>,
         revisions: watch::Sender<i64>,
     ) -> Result<Self, StoreError> {
-        let bell = Wakeup::open(&file)?;
+        let bell = WriteNotifier::open(&file)?;
         let desk = Desk { connection, file: Arc::clone(&file), revisions, bell };
         let requests = Worker::start("store-writer", |asked| desk.serve(&asked));
         let requests = requests.map_err(|error| folder::unusable(&file, &error))?;
@@ -52,7 +52,7 @@ impl Writer {
     /// Does one write, wholly or not at all, and even if the future is dropped.
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        care: Care,
+        care: Durability,
         deed: impl FnOnce(&mut Rows<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
@@ -62,7 +62,7 @@ impl Writer {
     }
 }
 
-type QueuedWrite = (Care, Box<dyn Request>);
+type QueuedWrite = (Durability, Box<dyn Request>);
 
 /// One write, whatever its result type.
 trait Request: Send {
@@ -122,7 +122,7 @@ struct Desk {
     connection: Connection,
     file: Arc<Path>,
     revisions: watch::Sender<i64>,
-    bell: Wakeup,
+    bell: WriteNotifier,
 }
 
 impl Desk {
@@ -130,7 +130,11 @@ impl Desk {
         while let Ok(first) = asked.recv() {
             let more = asked.try_iter().take(MAX_BATCH - 1);
             let (cares, mut batch): (Vec<_>, Vec<_>) = iter::once(first).chain(more).unzip();
-            let care = if cares.contains(&Care::Durable) { Care::Durable } else { Care::Soon };
+            let care = if cares.contains(&Durability::Durable) {
+                Durability::Durable
+            } else {
+                Durability::Soon
+            };
             let committed = self.commit(care, &mut batch);
             for request in batch {
                 let outcome = committed.as_ref().map(|_| ());
@@ -143,10 +147,10 @@ impl Desk {
     }
 
     /// Does the writes of a batch in one transaction; returns the revision after it, or why nothing was kept, as text.
-    fn commit(&mut self, care: Care, batch: &mut [Box<dyn Request>]) -> Result<i64, String> {
+    fn commit(&mut self, care: Durability, batch: &mut [Box<dyn Request>]) -> Result<i64, String> {
         let level = match care {
-            Care::Durable => "FULL",
-            Care::Soon => "NORMAL",
+            Durability::Durable => "FULL",
+            Durability::Soon => "NORMAL",
         };
         let level = self.connection.pragma_update(None, "synchronous", level);
         level.map_err(|error| explain(&error))?;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::tombstones::{Gone, is_newer, owner_uid};
+use super::tombstones::{Tombstones, is_newer, owner_uid};
 use crate::model::{Kind, ObjectName, Record};
 use crate::store::error::StoreError;
 use crate::store::{Change, Listed, Scope};
@@ -22,7 +22,7 @@ pub(super) struct KindCache {
     owned: HashMap<String, BTreeSet<ObjectName>>,
     /// Objects written through us and not watched yet, with the UID of each.
     unheard: HashMap<ObjectName, String>,
-    gone: Gone,
+    gone: Tombstones,
     standing: Standing,
     /// Namespaces whose objects with a managing owner were read, once, if nothing is watched.
     read: BTreeSet<String>,
@@ -57,7 +57,7 @@ impl KindCache {
             contents: HashMap::new(),
             owned: HashMap::new(),
             unheard: HashMap::new(),
-            gone: Gone::default(),
+            gone: Tombstones::default(),
             standing: Standing::Unknown,
             read: BTreeSet::new(),
             watchers: Vec::new(),

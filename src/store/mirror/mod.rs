@@ -385,8 +385,8 @@ impl Store for Mirror {
         self.store.in_cluster()
     }
 
-    fn told(&self) -> Option<&EventCache> {
-        self.store.told()
+    fn event_cache(&self) -> Option<&EventCache> {
+        self.store.event_cache()
     }
 }
 

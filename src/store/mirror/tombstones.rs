@@ -15,7 +15,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// Objects that are gone: the watch may report them later, and so may reads that are under way.
 #[derive(Debug, Default)]
-pub(super) struct Gone {
+pub(super) struct Tombstones {
     /// Tombstones by UID.
     last: HashMap<String, Tombstone>,
     /// UIDs, the oldest first.
@@ -32,7 +32,7 @@ struct Tombstone {
     version: String,
 }
 
-impl Gone {
+impl Tombstones {
     pub(super) fn has(&self, uid: &str) -> bool {
         self.last.contains_key(uid)
     }

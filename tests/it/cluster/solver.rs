@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use kubectl_acme::dns::lookup::SystemResolver;
-use kubectl_acme::engine::{Engine, Equipment};
+use kubectl_acme::engine::{ControllerParts, Engine};
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::hints::solver::lines;
 use kubectl_acme::model::{Answer, Challenge};
@@ -190,7 +190,7 @@ async fn check_issuance(http01: Value) {
     let everything = (IpAddr::V4(Ipv4Addr::LOCALHOST), Some(cluster.http_port()));
     let overrides =
         Overrides { hosts: [("*".to_owned(), everything)].into(), ..Overrides::default() };
-    let engine = Engine::start(Equipment::new(
+    let engine = Engine::start(ControllerParts::new(
         Arc::new(store.clone()),
         Arc::new(ClusterSolver::new(store, Options::default())),
         Fetcher { resolver: Arc::new(SystemResolver::new()), overrides },

@@ -33,7 +33,7 @@ use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::controllers::solver_set::SolverSet;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::engine::account_keys;
-use kubectl_acme::engine::dns01::Reach;
+use kubectl_acme::engine::dns01::ProviderMeans;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::order_budget::{Allowance, Permit};
 use kubectl_acme::model::{Blob, Kind, Problem, Record};
@@ -298,7 +298,8 @@ async fn issue_at(host: &str, script: Script) -> End {
     let clock = Arc::new(SystemClock::default());
     let contention = SharedContention::default();
     let zones = nobody_to_ask();
-    let dns01 = Reach::default().solver(&store, zones.clone(), &fetcher.resolver, "cert-manager");
+    let dns01 =
+        ProviderMeans::default().solver(&store, zones.clone(), &fetcher.resolver, "cert-manager");
     let means = SolverSet {
         by_person: Arc::new(Manual { provider: Arc::clone(&dns01) }),
         dns01,

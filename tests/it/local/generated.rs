@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use kubectl_acme::cli::completion::{self, Shell};
-use kubectl_acme::model::own_solver::provider::{ALL, Field, Listed};
+use kubectl_acme::model::own_solver::provider::{ALL, Field, Provider};
 
 use super::causes;
 use super::lab;
@@ -79,7 +79,7 @@ fn the_page_of_the_lab_tells_every_cause() {
 }
 
 /// A provider's fields as the example's page shows them: those that may be left out stand in brackets.
-fn row(listed: &Listed) -> String {
+fn row(listed: &Provider) -> String {
     let shown = |field: &Field| {
         let key = field.key();
         if field.required { format!("`{key}`") } else { format!("[`{key}`]") }

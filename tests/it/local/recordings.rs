@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use kubectl_acme::ca::{self, Config, Server};
 use kubectl_acme::dns::lookup::SystemResolver;
-use kubectl_acme::engine::{Engine, Equipment, ProcessMemory};
+use kubectl_acme::engine::{ControllerParts, Engine, ProcessMemory};
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::issue::plan::renewal::mark_for_renewal;
 use kubectl_acme::model::order_budget::Allowance;
@@ -73,7 +73,7 @@ impl Stage {
         let ca = ca::serve(config, Arc::new(fetcher(validation.port))).await.unwrap();
         let fetcher = fetcher(self_check.port);
         let mut equipment =
-            Equipment::new(Arc::clone(&store), Arc::new(listener), fetcher, nobody_to_ask());
+            ControllerParts::new(Arc::clone(&store), Arc::new(listener), fetcher, nobody_to_ask());
         equipment.rules.memory = ProcessMemory::new(allowance);
         equipment.rules.account_keys = KeyAlgorithm::Rsa(2048); // as cert-manager makes them
         let engine = Engine::start(equipment);

@@ -65,7 +65,7 @@ impl Bed {
         let challenge: Challenge = serde_json::from_value(challenge(strategy)).unwrap();
         let answer = Answer::of(&challenge).unwrap();
         let probe = DnsProbe { zones: self.zones(trust) };
-        match dns01_visible::judge(&challenge, &answer, &probe.look(&challenge, &answer).await) {
+        match dns01_visible::judge(&challenge, &answer, &probe.probe(&challenge, &answer).await) {
             Readiness::Ready => String::new(),
             Readiness::NotYet { reason, .. } => reason,
         }

@@ -6,7 +6,7 @@ mod sequence;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use kubectl_acme::model::order_ledger::{Became, Entry, Ledger, names_of};
+use kubectl_acme::model::order_ledger::{Entry, Ledger, RequestOutcome, names_of};
 use kubectl_acme::model::{
     Blob, Certificate, Challenge, Identifier, Key, Kind, ObjectName, Order, Record,
 };
@@ -613,5 +613,5 @@ fn askers(world: &World, asked: &Asked) -> (String, Vec<String>) {
 /// What a ledger has of orders that may be asked for just now.
 fn open_entries(annotations: &BTreeMap<String, String>) -> impl Iterator<Item = Entry> + use<> {
     let entries = Ledger::read(annotations).0.into_iter();
-    entries.filter(|entry| matches!(entry.became, Became::Asked | Became::NotMade))
+    entries.filter(|entry| matches!(entry.became, RequestOutcome::Asked | RequestOutcome::NotMade))
 }

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::answers::{document, problem, with};
 use super::state::{deactivate_account, forget_account};
 use crate::ca::behaviour::rule::Effect::{Answers, Arranges, Edits, Heads, Sends};
-use crate::ca::behaviour::rule::{Behaviour, RequestScene, SIGNED, Trigger, Value};
+use crate::ca::behaviour::rule::{Behaviour, RequestScene, SIGNED_RESOURCES, Trigger, Value};
 use crate::ca::behaviour::sending::Sending;
 
 pub(super) const KIT: &[Behaviour] = &[
@@ -222,7 +222,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "takes signatures by RS256 only",
         reaction: "another key for a new account, else stop and list what is taken",
         rules: &[Trigger::always(
-            SIGNED,
+            SIGNED_RESOURCES,
             Answers(|_| {
                 document(&json!({
                     "type": "urn:ietf:params:acme:error:badSignatureAlgorithm",

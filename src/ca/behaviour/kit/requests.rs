@@ -10,7 +10,7 @@ use super::answers::{
 };
 use super::state::failed_too_often;
 use crate::ca::behaviour::rule::Effect::{Answers, Heads, Replaces, Sends};
-use crate::ca::behaviour::rule::{Behaviour, RequestScene, SIGNED, Trigger, Value};
+use crate::ca::behaviour::rule::{Behaviour, RequestScene, SIGNED_RESOURCES, Trigger, Value};
 use crate::ca::behaviour::sending::Sending;
 use crate::ca::reply::REPLAY_NONCE;
 
@@ -49,7 +49,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "refuses every nonce",
         reaction: "a bounded number of tries with growing pauses, then the time limit",
-        rules: &[Trigger::always(SIGNED, Answers(bad_nonce))],
+        rules: &[Trigger::always(SIGNED_RESOURCES, Answers(bad_nonce))],
     },
     Behaviour {
         row: 4,
@@ -156,8 +156,8 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "answers more than so many signed requests a second with 503 and Retry-After",
         reaction: "keep below what the CA publishes",
         rules: &[
-            Trigger::always(SIGNED, Answers(too_busy)).only(is_above_ceiling),
-            Trigger::always(SIGNED, Heads(without_nonce)),
+            Trigger::always(SIGNED_RESOURCES, Answers(too_busy)).only(is_above_ceiling),
+            Trigger::always(SIGNED_RESOURCES, Heads(without_nonce)),
         ],
     },
     Behaviour {

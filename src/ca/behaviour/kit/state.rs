@@ -11,7 +11,7 @@ use super::super::super::issuance::SubjectKey;
 use super::super::super::orders;
 use super::super::super::refusal::{Kind, Refusal};
 use super::super::super::state::{Authorization, Id, Issuance, Method, Status, Validation};
-use super::super::super::validation::{conclude, look, validate};
+use super::super::super::validation::{conclude, probe, validate};
 use super::super::rule::RequestScene;
 
 /// Returns the number at the end of a URL.
@@ -132,7 +132,7 @@ pub(super) fn miss_from_elsewhere(scene: &RequestScene<'_>) {
     let thumbprint = account.map(|account| account.key.thumbprint()).unwrap_or_default();
     let ca = Arc::clone(scene.ca);
     scene.ca.spawn(async move {
-        let Some(mut seen) = look(&ca, id, Method::Http01, thumbprint).await else { return };
+        let Some(mut seen) = probe(&ca, id, Method::Http01, thumbprint).await else { return };
         if let (None, Some(hop)) = (&seen.refusal, seen.hops.last()) {
             let address = hop.address.map(|at| at.ip().to_string()).unwrap_or_default();
             let why = format!(

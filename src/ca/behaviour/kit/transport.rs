@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::answers::{http_date, set};
 use crate::ca::behaviour::rule::Effect::{Edits, Heads, IsSilent, Sends, Speaks};
-use crate::ca::behaviour::rule::{Behaviour, RequestScene, SIGNED, Trigger, Value};
+use crate::ca::behaviour::rule::{Behaviour, RequestScene, SIGNED_RESOURCES, Trigger, Value};
 use crate::ca::behaviour::sending::Sending;
 use crate::ca::behaviour::wire::ConnectionBehaviour;
 
@@ -63,9 +63,8 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Number(100),
         does: "answers no signed request any more once so many were under way at once",
         reaction: "few requests at once; end in bounded time, and say since when nothing is answered",
-        rules: &[
-            Trigger::always(SIGNED, IsSilent).only(|scene| scene.asked.most_at_once > scene.value)
-        ],
+        rules: &[Trigger::always(SIGNED_RESOURCES, IsSilent)
+            .only(|scene| scene.asked.most_at_once > scene.value)],
     },
     Behaviour {
         row: 51,

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::answers::{empty, page, set, with};
 use crate::ca::behaviour::rule::Effect::{Answers, Edits, Heads};
-use crate::ca::behaviour::rule::{Behaviour, SIGNED, Trigger, Value};
+use crate::ca::behaviour::rule::{Behaviour, SIGNED_RESOURCES, Trigger, Value};
 
 const RESOURCES_WITH_URLS: &[&str] =
     &["directory", "newAccount", "newOrder", "order", "authorization", "challenge", "finalize"];
@@ -111,7 +111,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "sends everything as text/plain with a charset",
         reaction: "take what can be read",
         rules: &[Trigger::always(
-            SIGNED,
+            SIGNED_RESOURCES,
             Heads(|_, head| set(head, CONTENT_TYPE, "text/plain; charset=utf-8")),
         )],
     },

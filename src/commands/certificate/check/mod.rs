@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use self::places::CheckScope;
-use self::surveyor::{Surveyed, Surveyor};
+use self::surveyor::{CertificateChecker, CheckResult};
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
@@ -87,7 +87,8 @@ pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> 
     let store = if scope.needs_store() { Some(context.existing_store().await?) } else { None };
     let fetcher = args.work.drive.fetcher().await?;
     let places = scope.find(store.as_ref(), context).await?;
-    let surveyor = Surveyor::new(store, fetcher, args.ca_bundle.as_deref(), context).await?;
+    let surveyor =
+        CertificateChecker::new(store, fetcher, args.ca_bundle.as_deref(), context).await?;
     let mut surveyed = surveyor.survey(&places).await?;
     let mut printer = context.printer(&args.work.output);
     let is_for_people = printer.format().is_for_people();
@@ -126,13 +127,13 @@ pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> 
     kind.map_or(Ok(()), |kind| Err(Failure::silent(kind)))
 }
 
-fn reports(surveyed: &[Surveyed]) -> Vec<CheckedCertificate> {
+fn reports(surveyed: &[CheckResult]) -> Vec<CheckedCertificate> {
     surveyed.iter().map(|one| one.checked.clone()).collect()
 }
 
 /// Kind of failure for the certificates that were not replaced, if any.
-fn remaining_failure(surveyed: &[Surveyed]) -> Option<FailureKind> {
-    let is_left = |one: &&Surveyed| {
+fn remaining_failure(surveyed: &[CheckResult]) -> Option<FailureKind> {
+    let is_left = |one: &&CheckResult| {
         let renewal = one.checked.renewal.as_ref().map(|renewal| renewal.outcome);
         renewal != Some(CheckedRenewalOutcome::Replaced)
     };
@@ -167,7 +168,7 @@ fn print(
 }
 
 /// Prints a line with the number of certificates, and a hint with the next step.
-fn sum_up(surveyed: &[Surveyed], list: Option<&str>, renews: bool, printer: &Printer) {
+fn sum_up(surveyed: &[CheckResult], list: Option<&str>, renews: bool, printer: &Printer) {
     let of = |verdict| surveyed.iter().filter(|one| one.checked.verdict == verdict).count();
     let (replace, unknown) = (of(CheckVerdict::Replace), of(CheckVerdict::Unknown));
     let all = match surveyed.len() {

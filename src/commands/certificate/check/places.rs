@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::commands::certificate::inspect::{CertificatePlace, files, stored};
 use crate::context::Context;
-use crate::context::blocking::{Left, aside};
+use crate::context::blocking::{Unfinished, aside};
 use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk;
@@ -217,8 +217,8 @@ async fn lines(name: &str, context: &Context) -> Result<Vec<String>, Failure> {
     };
     let read = aside(context.interrupted(), Duration::ZERO, reading).await;
     let read = read.map_err(|left| match left {
-        Left::Signal(kind) => Failure::silent(kind),
-        Left::Panic => Failure::new(FailureKind::Unexpected, "reading a list panicked"),
+        Unfinished::Signal(kind) => Failure::silent(kind),
+        Unfinished::Panic => Failure::new(FailureKind::Unexpected, "reading a list panicked"),
     })?;
     let text = read.map_err(|error| {
         Failure::usage(format!("cannot read {name}: {}", crate::input::files::reason(&error)))

@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::surveyor::Surveyed;
+use super::surveyor::CheckResult;
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::issue::again;
@@ -27,7 +27,7 @@ const FRESH_CERTIFICATE_AGE: SignedDuration = SignedDuration::from_hours(6);
 /// # Errors
 /// Fails with the lowest exit code of all Certificates that were tried.
 pub async fn replace(
-    surveyed: &mut [Surveyed],
+    surveyed: &mut [CheckResult],
     mut work: WorkArgs,
     most_per_hour: usize,
     context: &Context,
@@ -81,7 +81,7 @@ fn limit_message(most: usize) -> String {
 }
 
 /// Reason why no replacement is tried; `None` if one is tried.
-fn why_not_tried(one: &Surveyed, now: Timestamp) -> Option<String> {
+fn why_not_tried(one: &CheckResult, now: Timestamp) -> Option<String> {
     if one.certificate.is_none() {
         return Some("the certificate belongs to no Certificate in the store".to_owned());
     }
@@ -102,7 +102,7 @@ fn why_not_tried(one: &Surveyed, now: Timestamp) -> Option<String> {
 }
 
 /// Certificates that a later run, or a run after another fault is mended, may replace, each with the reason why not now.
-pub fn held(surveyed: &[Surveyed]) -> impl Iterator<Item = (&ObjectName, &str)> {
+pub fn held(surveyed: &[CheckResult]) -> impl Iterator<Item = (&ObjectName, &str)> {
     surveyed.iter().filter_map(|one| {
         let renewal = one.checked.renewal.as_ref()?;
         let is_held = renewal.outcome == CheckedRenewalOutcome::HeldBack;

@@ -10,14 +10,14 @@ use jiff::Timestamp;
 
 use super::places::{CheckPlace, CheckPlaces, serial};
 use crate::acme::inspection::InspectedChain;
-use crate::commands::certificate::inspect::inquiry::{AskedAuthority, Inquiry};
-use crate::commands::certificate::inspect::servers::{self, ServerVisitor};
+use crate::commands::certificate::inspect::inquiry::{Inquiry, IssuerAuthority};
+use crate::commands::certificate::inspect::servers::{self, ServerInspector};
 use crate::commands::certificate::inspect::{FoundCertificate, files, stored};
 use crate::context::Context;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
 use crate::diagnosis::verdict::replacement::{
-    AboveFacts, AskedFacts, CaaLook, ReplacementFacts, judge,
+    CaaResult, IssuerCertificateFacts, ReplacementFacts, SpecComparison, judge,
 };
 use crate::fetch::Fetcher;
 use crate::inspect::caa_records::CaaRecords;
@@ -33,18 +33,18 @@ const CHECKS_AT_ONCE: usize = 16;
 const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Checks certificates.
-pub struct Surveyor {
+pub struct CertificateChecker {
     store: Option<Arc<dyn Store>>,
     inquiry: Inquiry,
     caa: CaaRecords,
-    visitor: ServerVisitor,
+    visitor: ServerInspector,
     interrupted: Interrupted,
     now: Timestamp,
 }
 
 /// A checked certificate, with the data that its replacement needs.
 #[derive(Clone, Debug)]
-pub struct Surveyed {
+pub struct CheckResult {
     /// Report of the certificate.
     pub checked: CheckedCertificate,
     /// Certificate resource of the certificate, with the revision of its issuance.
@@ -53,14 +53,14 @@ pub struct Surveyed {
     pub issued_at: Option<Timestamp>,
 }
 
-impl Surveyed {
+impl CheckResult {
     /// Returns whether the certificate has this reason to be replaced.
     pub fn has(&self, cause: ReplacementCause) -> bool {
         self.checked.reasons.iter().any(|reason| reason.reason == cause)
     }
 }
 
-impl std::fmt::Debug for Surveyor {
+impl std::fmt::Debug for CertificateChecker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Surveyor").finish_non_exhaustive()
     }
@@ -72,12 +72,12 @@ struct Seen {
     found: Option<FoundCertificate>,
     missing: Option<String>,
     unseen: Option<String>,
-    asked: Option<AskedFacts>,
+    asked: Option<SpecComparison>,
     certificate: Option<Certificate>,
     issued_at: Option<Timestamp>,
 }
 
-impl Surveyor {
+impl CertificateChecker {
     /// Builds a surveyor of the store's objects, if there is a store. The fetcher makes all requests; servers are verified
     /// against the roots of the file, or else of this machine.
     ///
@@ -99,7 +99,7 @@ impl Surveyor {
         let inquiry = Inquiry::new(store.clone(), &fetcher.resolver, now);
         let caa = CaaRecords::new(&fetcher.resolver);
         let (server_name, longest) = (None, SERVER_TIMEOUT);
-        let visitor = ServerVisitor { fetcher, client, roots, server_name, longest };
+        let visitor = ServerInspector { fetcher, client, roots, server_name, longest };
         Ok(Self { store, inquiry, caa, visitor, interrupted, now })
     }
 
@@ -107,7 +107,7 @@ impl Surveyor {
     ///
     /// # Errors
     /// Fails when a named object is not found, the store fails, and on a signal.
-    pub async fn survey(&self, wanted: &CheckPlaces) -> Result<Vec<Surveyed>, Failure> {
+    pub async fn survey(&self, wanted: &CheckPlaces) -> Result<Vec<CheckResult>, Failure> {
         let looks = wanted.places.iter().map(|place| self.check(place, wanted));
         let all = async {
             let mut all = Vec::new();
@@ -117,7 +117,7 @@ impl Surveyor {
             }
             Ok(all)
         };
-        let mut all: Vec<Surveyed> = tokio::select! {
+        let mut all: Vec<CheckResult> = tokio::select! {
             all = all => all,
             kind = self.interrupted.wait() => Err(Failure::silent(kind)),
         }?;
@@ -133,7 +133,7 @@ impl Surveyor {
         &self,
         place: &CheckPlace,
         wanted: &CheckPlaces,
-    ) -> Result<Option<Surveyed>, Failure> {
+    ) -> Result<Option<CheckResult>, Failure> {
         let seen = self.inspect(place).await?;
         let content = seen.found.as_ref().map(|found| &found.reported.content);
         let number = content.and_then(|content| serial(&content.serial_number));
@@ -188,7 +188,7 @@ impl Surveyor {
             renewal: None,
         };
         let certificate = seen.certificate.as_ref().map(|it| (it.name(), it.status.revision));
-        Ok(Some(Surveyed { checked, certificate, issued_at: seen.issued_at }))
+        Ok(Some(CheckResult { checked, certificate, issued_at: seen.issued_at }))
     }
 
     async fn inspect(&self, place: &CheckPlace) -> Result<Seen, Failure> {
@@ -244,7 +244,7 @@ impl Surveyor {
     }
 
     /// Looks up the CAA records for the CA that would issue next.
-    async fn caa(&self, seen: &Seen) -> Vec<CaaLook> {
+    async fn caa(&self, seen: &Seen) -> Vec<CaaResult> {
         let Some(found) = &seen.found else { return Vec::new() };
         let wanted = seen.certificate.as_ref().and_then(|certificate| {
             certificate.spec.issuer_ref.key(&certificate.metadata.namespace)
@@ -255,12 +255,12 @@ impl Surveyor {
         self.caa_of(issuer, &found.reported.content.names.dns).await
     }
 
-    async fn caa_of(&self, issuer: &Key, names: &[String]) -> Vec<CaaLook> {
+    async fn caa_of(&self, issuer: &Key, names: &[String]) -> Vec<CaaResult> {
         match &*self.inquiry.authority(issuer).await {
-            AskedAuthority::Acme(issuer, directory) if !directory.caa_identities.is_empty() => {
+            IssuerAuthority::Acme(issuer, directory) if !directory.caa_identities.is_empty() => {
                 let account = issuer.status.acme.as_ref().map(|acme| acme.uri.as_str());
                 let account = account.filter(|uri| !uri.is_empty());
-                self.caa.look(names, (&directory.caa_identities, account)).await
+                self.caa.judge(names, (&directory.caa_identities, account)).await
             }
             // A CA that does not answer is reported with the renewal window.
             _ => Vec::new(),
@@ -269,13 +269,13 @@ impl Surveyor {
 }
 
 /// Facts about the certificates above the leaf.
-fn above(found: &FoundCertificate, now: Timestamp) -> Vec<AboveFacts> {
+fn above(found: &FoundCertificate, now: Timestamp) -> Vec<IssuerCertificateFacts> {
     let above = found.chain.iter().zip(&found.reported.chain).skip(1);
     above
         .map(|(der, link)| {
             let content = InspectedChain::read(std::slice::from_ref(der), now);
             let content = content.ok().filter(|_| !link.self_signed);
-            AboveFacts {
+            IssuerCertificateFacts {
                 subject: link.subject.clone(),
                 not_after: link.not_after.timestamp(),
                 signature: content.map(|read| read.content.signature_algorithm),

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::acme::chain::ChainFault;
 use crate::acme::inspection::Material;
 use crate::acme::{KeyError, PrivateKey};
-use crate::context::blocking::{Interrupted, Left, aside};
+use crate::context::blocking::{Interrupted, Unfinished, aside};
 use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk;
@@ -61,10 +61,10 @@ pub async fn read_key(path: &Path, interrupted: &Interrupted) -> Result<PrivateK
 }
 
 /// Unwraps the result of reading in another thread, and converts a signal or a panic into a failure.
-fn unwrap_reading<T>(ended: Result<T, Left>) -> Result<T, Failure> {
+fn unwrap_reading<T>(ended: Result<T, Unfinished>) -> Result<T, Failure> {
     ended.map_err(|left| match left {
-        Left::Signal(kind) => Failure::silent(kind),
-        Left::Panic => Failure::new(FailureKind::Unexpected, "reading certificates panicked"),
+        Unfinished::Signal(kind) => Failure::silent(kind),
+        Unfinished::Panic => Failure::new(FailureKind::Unexpected, "reading certificates panicked"),
     })
 }
 

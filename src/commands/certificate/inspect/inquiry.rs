@@ -36,13 +36,13 @@ pub struct Inquiry {
     store: Option<Arc<dyn Store>>,
     clients: Clients,
     revocation: RevocationInquiry,
-    authorities: Mutex<HashMap<Key, Arc<OnceCell<Arc<AskedAuthority>>>>>,
+    authorities: Mutex<HashMap<Key, Arc<OnceCell<Arc<IssuerAuthority>>>>>,
     now: Timestamp,
 }
 
 /// CA behind an issuer.
 #[derive(Debug)]
-pub enum AskedAuthority {
+pub enum IssuerAuthority {
     /// ACME CA, with its issuer and its directory.
     Acme(Box<Issuer>, Arc<Directory>),
     /// Issuer that is not ACME, or does not exist any more.
@@ -92,9 +92,9 @@ impl Inquiry {
             ..ReportedWindow::of(WindowState::Unknown)
         };
         let issuer = match &*authority {
-            AskedAuthority::Acme(issuer, _) => issuer,
-            AskedAuthority::Other => return None,
-            AskedAuthority::Unknown(why) => return Some(unknown(why.clone())),
+            IssuerAuthority::Acme(issuer, _) => issuer,
+            IssuerAuthority::Other => return None,
+            IssuerAuthority::Unknown(why) => return Some(unknown(why.clone())),
         };
         let not_offered = || Some(ReportedWindow::of(WindowState::NotOffered));
         let acme = issuer.spec.acme.as_ref()?;
@@ -131,26 +131,26 @@ impl Inquiry {
     }
 
     /// Returns the CA behind an issuer; its directory is read once.
-    pub async fn authority(&self, issuer: &Key) -> Arc<AskedAuthority> {
+    pub async fn authority(&self, issuer: &Key) -> Arc<IssuerAuthority> {
         let cell = Arc::clone(self.authorities.lock().entry(issuer.clone()).or_default());
         let ask = || async { Arc::new(self.read_authority(issuer).await) };
         Arc::clone(cell.get_or_init(ask).await)
     }
 
-    async fn read_authority(&self, key: &Key) -> AskedAuthority {
-        let Some(store) = &self.store else { return AskedAuthority::Other };
+    async fn read_authority(&self, key: &Key) -> IssuerAuthority {
+        let Some(store) = &self.store else { return IssuerAuthority::Other };
         let issuers = Resources::<Issuer>::new(Arc::clone(store), key.kind);
         let issuer = match issuers.get(&key.name).await {
             Ok(Some(issuer)) => issuer,
-            Ok(None) => return AskedAuthority::Other,
-            Err(error) => return AskedAuthority::Unknown(error.to_string()),
+            Ok(None) => return IssuerAuthority::Other,
+            Err(error) => return IssuerAuthority::Unknown(error.to_string()),
         };
-        let Some(acme) = &issuer.spec.acme else { return AskedAuthority::Other };
+        let Some(acme) = &issuer.spec.acme else { return IssuerAuthority::Other };
         let tls = tls_of(acme);
         match timeout(CA_ANSWER_TIMEOUT, self.clients.directory(&acme.server, &tls)).await {
-            Ok(Ok(directory)) => AskedAuthority::Acme(Box::new(issuer), directory),
-            Ok(Err(error)) => AskedAuthority::Unknown(error.to_string()),
-            Err(_) => AskedAuthority::Unknown(no_answer()),
+            Ok(Ok(directory)) => IssuerAuthority::Acme(Box::new(issuer), directory),
+            Ok(Err(error)) => IssuerAuthority::Unknown(error.to_string()),
+            Err(_) => IssuerAuthority::Unknown(no_answer()),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::model::certificate_report::{
 
 /// Client that reads the certificates of TLS servers.
 #[derive(Debug)]
-pub struct ServerVisitor {
+pub struct ServerInspector {
     /// Lookup of hosts, and connections.
     pub fetcher: Fetcher,
     /// Client that judges trust.
@@ -50,7 +50,7 @@ pub async fn client(
     Ok((client, RootsOrigin::File))
 }
 
-impl ServerVisitor {
+impl ServerInspector {
     /// Reads the certificates that a server presents; sends only the handshake.
     ///
     /// # Errors

@@ -12,9 +12,9 @@ use crate::acme::chain::ChainFault;
 use crate::acme::inspection::Material;
 use crate::context::failure::Failure;
 use crate::controllers::facts;
-use crate::controllers::neighbours::Neighbours;
+use crate::controllers::neighbours::CertificateSurroundings;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::diagnosis::verdict::replacement::AskedFacts;
+use crate::diagnosis::verdict::replacement::SpecComparison;
 use crate::hints::invocation;
 use crate::input::lookup;
 use crate::model::certificate_report::{CertificateSource, ReportedResource, SourceKind};
@@ -41,7 +41,7 @@ pub struct StoredCertificate {
     /// Certificate in the Secret, or the reason why there is none.
     pub found: Result<FoundCertificate, String>,
     /// Comparison of the found certificate with the spec.
-    pub asked: AskedFacts,
+    pub asked: SpecComparison,
     /// Creation time of the request for the found certificate, if known.
     pub issued_at: Option<Timestamp>,
 }
@@ -222,7 +222,7 @@ async fn observe(
     certificate: &Certificate,
     secret: Option<&Secret>,
 ) -> Result<Observed, StoreError> {
-    match Neighbours::new(store).observe_from_outside(certificate, secret).await {
+    match CertificateSurroundings::new(store).observe_from_outside(certificate, secret).await {
         Err(error) if error.lacks_permission() => Ok(Observed {
             secret: secret.map(facts::of_secret),
             next_keys: Vec::new(),
@@ -238,7 +238,7 @@ async fn observe(
 }
 
 /// Compares the content of the Secret with the spec.
-fn compare_with_spec(wanted: &Certificate, observed: &Observed, now: Timestamp) -> AskedFacts {
+fn compare_with_spec(wanted: &Certificate, observed: &Observed, now: Timestamp) -> SpecComparison {
     let spec = &wanted.spec;
     let secret = observed.secret.as_ref();
     let leaf = secret.and_then(|secret| secret.usable_leaf());
@@ -257,7 +257,7 @@ fn compare_with_spec(wanted: &Certificate, observed: &Observed, now: Timestamp) 
     let of_leaf = leaf.into_iter().flat_map(|leaf| differences::of_leaf(spec, leaf));
     let request = current(wanted, observed);
     let of_request = request.into_iter().flat_map(|it| differences::of_requested_names(spec, it));
-    AskedFacts {
+    SpecComparison {
         due: certificate::due(wanted, observed, now),
         names: of_leaf.chain(of_request).collect::<BTreeSet<_>>().into_iter().collect(),
         key: key.map(|key| differences::of_key(spec, key)).unwrap_or_default(),
@@ -269,7 +269,7 @@ fn compare_with_spec(wanted: &Certificate, observed: &Observed, now: Timestamp) 
 fn report_resource(
     wanted: &Certificate,
     observed: &Observed,
-    asked: &AskedFacts,
+    asked: &SpecComparison,
 ) -> ReportedResource {
     let spec = &wanted.spec;
     let secret = observed.secret.as_ref();

@@ -12,17 +12,17 @@ use super::Supervision;
 use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
-use crate::issue::manual::{Lack, ManualRecord};
+use crate::issue::manual::{ManualRecord, MissingReason};
 use crate::issue::tracked::End;
 use crate::model::memory::{Holder, Memory};
-use crate::model::observation::{NameServer, Observation, Said, Seen};
+use crate::model::observation::{CheckResult, NameServer, NameServerAnswer, Observation};
 use crate::model::{Answer, Challenge, ChallengeType, Key, Kind, ObjectName, Order, State};
 use crate::objects::chain;
 use crate::probes::Probe as _;
 use crate::probes::dns::DnsProbe;
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::dns01_visible;
-use crate::reconcile::schedule::{Limits, Plan, Waits, plan};
+use crate::reconcile::schedule::{Limits, Obstacle, Plan, plan};
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
@@ -34,7 +34,7 @@ const MAX_CONCURRENT_LOOKUPS: usize = 16;
 
 /// Records that a person makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hands {
+pub enum ManualRecords {
     /// All records (`--dns01-manual`).
     All,
     /// Records that persist, if no provider is named.
@@ -43,10 +43,10 @@ pub enum Hands {
 
 /// Watcher of the records of DNS-01 that a person makes.
 #[derive(Debug)]
-pub struct ByHand {
+pub struct ManualWatch {
     probe: DnsProbe,
     limits: Limits,
-    hands: Hands,
+    hands: ManualRecords,
     /// UIDs of Challenges whose records an earlier run has printed.
     told: BTreeSet<String>,
     looked: Option<Instant>,
@@ -61,7 +61,7 @@ pub struct ByHand {
 /// A Challenge that waits for a person, and its Certificate.
 type Open = (Key, Challenge);
 
-impl ByHand {
+impl ManualWatch {
     /// Builds the watcher; the person knows the records of these Certificates that an earlier run has presented.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl ByHand {
     pub async fn new(
         probe: DnsProbe,
         limits: Limits,
-        hands: Hands,
+        hands: ManualRecords,
         store: &Arc<dyn Store>,
         certificates: impl Iterator<Item = &Key>,
     ) -> Result<Self, StoreError> {
@@ -93,7 +93,7 @@ impl ByHand {
         let was_made = challenge.status.presented || is_accepted(challenge);
         let is_of_use_once =
             matches!(challenge.spec.kind, ChallengeType::Dns01 | ChallengeType::DnsAccount01);
-        if !is_of_use_once || self.hands != Hands::All {
+        if !is_of_use_once || self.hands != ManualRecords::All {
             return;
         }
         if !challenge.has_ended() {
@@ -123,7 +123,7 @@ impl ByHand {
     }
 
     /// Looks for the record of a Challenge: where it belongs, and why it is not there.
-    async fn find_record(&self, challenge: &Challenge) -> (String, Option<Lack>) {
+    async fn find_record(&self, challenge: &Challenge) -> (String, Option<MissingReason>) {
         find_record(&self.probe, challenge).await
     }
 
@@ -240,22 +240,24 @@ pub async fn removable(
 }
 
 /// Looks for the record of a Challenge: where it belongs, and why it is not there.
-async fn find_record(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<Lack>) {
+async fn find_record(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<MissingReason>) {
     let record = challenge.spec.record_name();
     let answer = match Answer::of(challenge) {
         Ok(answer) => answer,
-        Err(why) => return (record, Some(Lack { reason: why.to_string(), is_checked: true })),
+        Err(why) => {
+            return (record, Some(MissingReason { reason: why.to_string(), is_checked: true }));
+        }
     };
     // A person writes the record where aliases lead, whatever the solver of the manifest would do.
     let mut challenge = challenge.clone();
     let dns01 = challenge.spec.solver.dns01.get_or_insert_default();
     "Follow".clone_into(&mut dns01.cname_strategy);
-    let seen = probe.look(&challenge, &answer).await;
+    let seen = probe.probe(&challenge, &answer).await;
     let end = seen.iter().find_map(end_of_aliases).unwrap_or(record);
     match dns01_visible::judge(&challenge, &answer, &seen) {
         Readiness::Ready => (end, None),
         Readiness::NotYet { reason, .. } => {
-            (end, Some(Lack { reason, is_checked: !seen.iter().all(is_blind) }))
+            (end, Some(MissingReason { reason, is_checked: !seen.iter().all(is_blind) }))
         }
     }
 }
@@ -263,16 +265,23 @@ async fn find_record(probe: &DnsProbe, challenge: &Challenge) -> (String, Option
 /// Returns whether an observation shows nothing of a record: no name server that was asked says anything of it.
 fn is_blind(look: &Observation) -> bool {
     let is_silent = |server: &NameServer| match server.said {
-        Said::Nothing(_) | Said::Unreadable(_) | Said::NoRoute | Said::Code(_) => true,
-        Said::Texts(_) | Said::NoText | Said::NoName | Said::Alias(_) | Said::Referral(_) => false,
+        NameServerAnswer::Nothing(_)
+        | NameServerAnswer::Unreadable(_)
+        | NameServerAnswer::NoRoute
+        | NameServerAnswer::Code(_) => true,
+        NameServerAnswer::Texts(_)
+        | NameServerAnswer::NoText
+        | NameServerAnswer::NoName
+        | NameServerAnswer::Alias(_)
+        | NameServerAnswer::Referral(_) => false,
     };
     match &look.seen {
-        Seen::NoLook { .. } => true,
-        Seen::Records { servers, .. } => servers.iter().all(is_silent),
-        Seen::Nothing { .. }
-        | Seen::Handshake { .. }
-        | Seen::Redirect { .. }
-        | Seen::Reply { .. } => false,
+        CheckResult::NoLook { .. } => true,
+        CheckResult::Records { servers, .. } => servers.iter().all(is_silent),
+        CheckResult::Nothing { .. }
+        | CheckResult::Handshake { .. }
+        | CheckResult::Redirect { .. }
+        | CheckResult::Reply { .. } => false,
     }
 }
 
@@ -283,9 +292,9 @@ fn list_queued(all: &[Challenge], limits: Limits) -> BTreeSet<ObjectName> {
         all.iter().filter(|c| c.status.processing && is_accepted(c)).map(Challenge::name).collect();
     let stay = queue.into_iter().filter_map(|queued| {
         let is_next = match &queued.waits {
-            Waits::Lock { holder } => validated.contains(holder),
-            Waits::Slot { .. } => !validated.is_empty(),
-            Waits::Nothing => true,
+            Obstacle::Lock { holder } => validated.contains(holder),
+            Obstacle::Slot { .. } => !validated.is_empty(),
+            Obstacle::Nothing => true,
         };
         (!is_next).then(|| queued.challenge.name())
     });
@@ -326,7 +335,7 @@ fn person_failure(key: &Key, records: &[ManualRecord]) -> Failure {
         .hint(format!("make {them} as printed, then {}", invocation::current().go_on()))
 }
 
-impl Hands {
+impl ManualRecords {
     /// Returns whether a Challenge that the CA has not been asked to validate waits for a person.
     fn wait_for(self, challenge: &Challenge) -> bool {
         let is_theirs = match challenge.spec.kind {
@@ -347,13 +356,13 @@ fn is_accepted(challenge: &Challenge) -> bool {
 /// Returns the name to which the aliases of a name lead; `None` if the observation shows no records.
 fn end_of_aliases(look: &Observation) -> Option<String> {
     match &look.seen {
-        Seen::Records { name, .. } if !name.is_empty() => Some(name.clone()),
-        Seen::Handshake { .. }
-        | Seen::Records { .. }
-        | Seen::Redirect { .. }
-        | Seen::Reply { .. }
-        | Seen::Nothing { .. }
-        | Seen::NoLook { .. } => None,
+        CheckResult::Records { name, .. } if !name.is_empty() => Some(name.clone()),
+        CheckResult::Handshake { .. }
+        | CheckResult::Records { .. }
+        | CheckResult::Redirect { .. }
+        | CheckResult::Reply { .. }
+        | CheckResult::Nothing { .. }
+        | CheckResult::NoLook { .. } => None,
     }
 }
 

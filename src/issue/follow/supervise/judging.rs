@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{JUDGED_AT_ONCE, Supervision, Workers, passing};
+use super::{MAX_JUDGED_AT_ONCE, Supervision, Workers, passing};
 use crate::context::failure::Failure;
 use crate::controllers::ReconcileError;
 use crate::controllers::obstacles::Obstacles;
@@ -21,7 +21,7 @@ use crate::diagnosis::verdict::caa_refusal::CaaRefusal;
 use crate::diagnosis::verdict::failed::Failed;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::diagnosis::verdict::next_step::NextStep;
-use crate::diagnosis::verdict::waits::{Step, step_at_challenge};
+use crate::diagnosis::verdict::waits::{CertificateWait, step_at_challenge};
 use crate::diagnosis::verdict::{Verdict, advice, judge_issuer, of_obstacle, of_run};
 use crate::hints::invocation;
 use crate::issue::plan::renewal::try_mark_for_renewal;
@@ -57,7 +57,7 @@ impl Supervision {
             self.dirty.extend(self.open.keys().cloned());
         }
         let is_late = now >= self.deadline || has_ended;
-        let mut room = if is_late { usize::MAX } else { JUDGED_AT_ONCE };
+        let mut room = if is_late { usize::MAX } else { MAX_JUDGED_AT_ONCE };
         while room > 0
             && !self.is_away()
             && let Some(key) = self.dirty.pop_first()
@@ -176,7 +176,7 @@ impl Supervision {
         key: &Key,
         obstacles: &Obstacles,
         now: Timestamp,
-    ) -> Result<Option<(Verdict, Option<Step>)>, StoreError> {
+    ) -> Result<Option<(Verdict, Option<CertificateWait>)>, StoreError> {
         if key.kind.is_issued() {
             let since = self.open.get(key).and_then(|followed| followed.since);
             let mut chain = chain::of(&self.store, key).await?;
@@ -353,7 +353,7 @@ impl Supervision {
     }
 
     /// Returns the step of a Certificate when time was up and nothing had failed; `None` if the store does not show a step.
-    async fn last_step(&self, key: &Key) -> Option<Step> {
+    async fn last_step(&self, key: &Key) -> Option<CertificateWait> {
         if !key.kind.is_issued() {
             return None;
         }
@@ -402,11 +402,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::issue::follow::supervise::{Halt, OtherDriver, followed};
+    use crate::issue::follow::supervise::{FollowEnd, OtherDriver, followed};
     use crate::lead::{Other, Program};
     use crate::model::Record;
     use crate::print::progress::Progress;
-    use crate::print::talk::Talk;
+    use crate::print::talk::MessageStream;
     use crate::store::cluster_fault::ClusterFault;
     use crate::store::memory::MemoryStore;
     use crate::store::mirror::Mirror;
@@ -507,7 +507,7 @@ mod tests {
         }
         let order = create(store, Kind::Order, Some(&request), spec).await;
 
-        let progress = Progress::lines(Talk::new(Box::new(std::io::sink())));
+        let progress = Progress::lines(MessageStream::new(Box::new(std::io::sink())));
         let now = Timestamp::now();
         let times = (now, now + SignedDuration::from_mins(1));
         let tracked = Tracked { since: Some(0), inherited: None };
@@ -527,7 +527,7 @@ mod tests {
             status(store, &certificate.key, failed).await;
         };
         let (watched, ()) = tokio::join!(supervision.run(None, Some(beside)), failing);
-        let Halt::Ended(ends) = watched.unwrap() else { panic!("it has not ended") };
+        let FollowEnd::Ended(ends) = watched.unwrap() else { panic!("it has not ended") };
         let End::Failed(failure) = &ends[&certificate.key] else { panic!("{ends:?}") };
         assert_eq!(failure.kind, FailureKind::Validation, "{failure:?}");
         assert_eq!(failure.message, "Certificate web/web was not issued: refused");
@@ -548,7 +548,7 @@ mod tests {
     #[test]
     fn what_held_a_certificate_up_before_is_not_shown_beside_its_challenge() {
         let key = Key::new(Kind::Certificate, ObjectName::new("web", "web"));
-        let progress = Progress::lines(Talk::new(Box::new(std::io::sink())));
+        let progress = Progress::lines(MessageStream::new(Box::new(std::io::sink())));
         let now = Timestamp::now();
         let open = BTreeMap::from([(key.clone(), Tracked::default())]);
         let times = (now, now + SignedDuration::from_mins(1));

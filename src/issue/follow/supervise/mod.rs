@@ -18,8 +18,8 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-pub use self::by_hand::ByHand;
-pub use self::by_hand::Hands;
+pub use self::by_hand::ManualRecords;
+pub use self::by_hand::ManualWatch;
 pub use self::by_hand::removable;
 use crate::acme::Clients;
 use crate::context::blocking::Interrupted;
@@ -29,7 +29,7 @@ use crate::diagnosis::case::chain::Chain;
 use crate::diagnosis::verdict::blocker::Blocker;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::diagnosis::verdict::may_end;
-use crate::diagnosis::verdict::waits::{Step, step_beside_challenges};
+use crate::diagnosis::verdict::waits::{CertificateWait, step_beside_challenges};
 use crate::engine::Engine;
 use crate::issue::tracked::{End, Tracked};
 use crate::lead::Other;
@@ -57,7 +57,7 @@ const GATHER_TIME_MIN: Duration = Duration::from_millis(20);
 const GATHER_TIME_MAX: Duration = Duration::from_millis(200);
 /// Most objects that are judged before changes are read again: a watch that is not read for long reports every object anew,
 /// and thousands of Certificates would be judged again and again.
-const JUDGED_AT_ONCE: usize = 128;
+const MAX_JUDGED_AT_ONCE: usize = 128;
 /// Interval at which spinners turn.
 const SPINNER_INTERVAL: Duration = Duration::from_millis(200);
 /// Pause before an unreachable store is read again.
@@ -79,7 +79,7 @@ pub struct SupervisionSetup {
     /// Whether the store outlives this process, so that another command can show more.
     pub is_kept: bool,
     /// Watcher of DNS-01 records that a person makes, if any.
-    pub by_hand: Option<ByHand>,
+    pub by_hand: Option<ManualWatch>,
     /// Approver of requests while our controllers work.
     pub approval: Approval,
     /// Certificates and Issuers whose end is awaited.
@@ -95,7 +95,7 @@ pub struct Supervision {
     deadline: Timestamp,
     standstill: Duration,
     is_kept: bool,
-    by_hand: Option<ByHand>,
+    by_hand: Option<ManualWatch>,
     approval: Approval,
     /// Certificates and Issuers that are followed and have not ended.
     open: BTreeMap<Key, Tracked>,
@@ -130,7 +130,7 @@ pub struct Supervision {
     /// Since when controllers, ours or those of another process, work.
     looking: Instant,
     /// Steps that objects without an obstacle wait for.
-    steps: BTreeMap<Key, Step>,
+    steps: BTreeMap<Key, CertificateWait>,
     ends: BTreeMap<Key, End>,
     /// Objects that failed and whose remains are being removed, and since when.
     clearing: BTreeMap<Key, Timestamp>,
@@ -163,7 +163,7 @@ pub struct OtherDriver<'a> {
 
 /// Why following came to a halt.
 #[derive(Debug)]
-pub enum Halt {
+pub enum FollowEnd {
     /// Every object has ended.
     Ended(BTreeMap<Key, End>),
     /// A signal came.
@@ -218,7 +218,7 @@ impl Supervision {
     }
 
     /// Returns the step that a Certificate waits for before it has challenges and after they have ended.
-    fn step_beside(&self, chain: &Chain) -> Option<Step> {
+    fn step_beside(&self, chain: &Chain) -> Option<CertificateWait> {
         let is_ours = self.workers != Workers::Theirs;
         let approval = if is_ours { self.approval } else { Approval::Theirs };
         step_beside_challenges(chain, approval)
@@ -265,7 +265,7 @@ impl Supervision {
         &mut self,
         engine: Option<&Engine>,
         beside: Option<OtherDriver<'_>>,
-    ) -> Result<Halt, Failure> {
+    ) -> Result<FollowEnd, Failure> {
         let streams = WATCHED_KINDS.map(|kind| self.store.watch(kind, Scope::all()));
         let mut changes = select_all(streams);
         let (_nobody, nothing) = watch::channel(Obstacles::new());
@@ -303,7 +303,7 @@ impl Supervision {
                     self.saw_obstacles(now);
                 }
                 inherited = &mut turn => match inherited {
-                    Ok(inherited) => return Ok(Halt::Inherited(inherited)),
+                    Ok(inherited) => return Ok(FollowEnd::Inherited(inherited)),
                     Err(failure) => {
                         let text = format!("cannot take over: {failure}");
                         self.progress.line(&text, Timestamp::now());
@@ -324,12 +324,12 @@ impl Supervision {
                 }
                 kind = interrupted.wait() => {
                     self.progress.finish();
-                    return Ok(Halt::Interrupted(kind));
+                    return Ok(FollowEnd::Interrupted(kind));
                 }
             }
         }
         self.progress.finish();
-        Ok(Halt::Ended(std::mem::take(&mut self.ends)))
+        Ok(FollowEnd::Ended(std::mem::take(&mut self.ends)))
     }
 
     /// Returns whether an object is left to be judged at once.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Supervision;
 use crate::controllers::obstacles::Obstacles;
-use crate::diagnosis::verdict::waits::{Step, Wait};
+use crate::diagnosis::verdict::waits::{CertificateWait, Wait};
 use crate::hints;
 use crate::lead::Other;
 use crate::model::{Challenge, Key, Kind, Record, State, Time};
@@ -41,7 +41,7 @@ impl Supervision {
     }
 
     /// Shows the step that a Certificate waits for, unless its challenges show that.
-    pub(super) fn show_step(&mut self, key: &Key, step: Option<Step>, now: Timestamp) {
+    pub(super) fn show_step(&mut self, key: &Key, step: Option<CertificateWait>, now: Timestamp) {
         let Some(step) = step else {
             self.steps.remove(key);
             self.progress.forget(&key.to_string());
@@ -276,7 +276,7 @@ mod tests {
     use crate::issue::tracked::Tracked;
     use crate::model::ObjectName;
     use crate::print::progress::Progress;
-    use crate::print::talk::Talk;
+    use crate::print::talk::MessageStream;
     use crate::store::memory::MemoryStore;
 
     fn key(kind: Kind, name: &str) -> Key {
@@ -287,7 +287,7 @@ mod tests {
     fn supervision() -> Supervision {
         let open = ["a", "b"]
             .map(|name| (key(Kind::Certificate, name), Tracked { since: None, inherited: None }));
-        let progress = Progress::lines(Talk::new(Box::new(std::io::sink())));
+        let progress = Progress::lines(MessageStream::new(Box::new(std::io::sink())));
         let store = Arc::new(MemoryStore::default());
         let times = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH + SignedDuration::from_mins(1));
         let mut supervision =

@@ -1,17 +1,17 @@
 //! Every provider with its fields.
 
-use super::{Field, Listed, Sort};
+use super::{Field, FieldKind, Provider};
 
 /// Every provider, by name.
 #[rustfmt::skip] // one line each, as a table is read
-pub static ALL: &[Listed] = &[
+pub static ALL: &[Provider] = &[
     listed("alidns", "Alibaba Cloud DNS", &[secret("accessKey"), secret("secretKey"), may(secret("securityToken")), may(text("region")), may(text("line"))]),
     listed("arvancloud", "ArvanCloud", &[secret("apiKey")]),
     listed("autodns", "InterNetX AutoDNS", &[text("username"), secret("password"), may(text("context"))]),
     listed("baiducloud", "Baidu Cloud DNS", &[secret("accessKey"), secret("secretKey")]),
     listed("bluecatv2", "BlueCat Address Manager v2", &[url("serverURL"), text("username"), secret("password"), text("configName"), text("viewName"), may(flag("skipDeploy"))]),
     listed("bunny", "Bunny DNS", &[secret("apiKey")]),
-    Listed { any_of: &["authID", "subAuthID"], ..listed("cloudns", "ClouDNS", &[secret("authPassword"), may(text("authID")), may(text("subAuthID"))]) },
+    Provider { any_of: &["authID", "subAuthID"], ..listed("cloudns", "ClouDNS", &[secret("authPassword"), may(text("authID")), may(text("subAuthID"))]) },
     listed("constellix", "Constellix", &[secret("apiKey"), secret("secretKey")]),
     listed("cpanel", "cPanel", &[url("baseURL"), text("username"), secret("token")]),
     listed("desec", "deSEC", &[secret("token")]),
@@ -67,24 +67,24 @@ pub static ALL: &[Listed] = &[
     listed("zoneeu", "Zone.eu", &[text("username"), secret("apiKey")]),
 ];
 
-const fn listed(name: &'static str, title: &'static str, fields: &'static [Field]) -> Listed {
-    Listed { name, title, fields, any_of: &[] }
+const fn listed(name: &'static str, title: &'static str, fields: &'static [Field]) -> Provider {
+    Provider { name, title, fields, any_of: &[] }
 }
 
 const fn secret(name: &'static str) -> Field {
-    Field { name, sort: Sort::Secret, required: true }
+    Field { name, sort: FieldKind::Secret, required: true }
 }
 
 const fn text(name: &'static str) -> Field {
-    Field { name, sort: Sort::Text, required: true }
+    Field { name, sort: FieldKind::Text, required: true }
 }
 
 const fn url(name: &'static str) -> Field {
-    Field { name, sort: Sort::Url, required: true }
+    Field { name, sort: FieldKind::Url, required: true }
 }
 
 const fn flag(name: &'static str) -> Field {
-    Field { name, sort: Sort::Flag, required: true }
+    Field { name, sort: FieldKind::Flag, required: true }
 }
 
 /// Returns the field as one that may be left out.

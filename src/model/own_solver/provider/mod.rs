@@ -23,7 +23,7 @@ pub const MANUAL: &str = "manual";
 
 /// Provider, and its settings.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct Provider {
     /// `solverName` of the provider.
     pub name: &'static str,
     /// Name for people.
@@ -40,14 +40,14 @@ pub struct Field {
     /// Name of the field; in manifests `SecretRef` follows if the field is a credential.
     pub name: &'static str,
     /// Sort of value.
-    pub sort: Sort,
+    pub sort: FieldKind,
     /// Whether the field must be there.
     pub required: bool,
 }
 
 /// Sorts of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum FieldKind {
     /// `true` or `false`.
     Flag,
     /// A key of a Secret.
@@ -62,7 +62,7 @@ pub enum Sort {
 #[derive(Debug, PartialEq, Eq)]
 pub enum ProviderSupport {
     /// The provider is served.
-    Served(&'static Listed),
+    Served(&'static Provider),
     /// The provider is not served, for a reason.
     NotServed {
         /// Reason why the provider is not served.
@@ -136,8 +136,8 @@ impl Field {
     /// Returns the field's name in manifests.
     pub fn key(&self) -> String {
         match self.sort {
-            Sort::Secret => format!("{}SecretRef", self.name),
-            Sort::Flag | Sort::Text | Sort::Url => self.name.to_owned(),
+            FieldKind::Secret => format!("{}SecretRef", self.name),
+            FieldKind::Flag | FieldKind::Text | FieldKind::Url => self.name.to_owned(),
         }
     }
 
@@ -152,29 +152,31 @@ impl Field {
             }
         };
         match self.sort {
-            Sort::Flag => Err(self.words().to_owned()),
-            Sort::Url if !is_url(&text) => Err(format!("\"{text}\" is not an http or https URL")),
-            Sort::Text | Sort::Url | Sort::Secret => Ok(text),
+            FieldKind::Flag => Err(self.words().to_owned()),
+            FieldKind::Url if !is_url(&text) => {
+                Err(format!("\"{text}\" is not an http or https URL"))
+            }
+            FieldKind::Text | FieldKind::Url | FieldKind::Secret => Ok(text),
         }
     }
 
     fn flag(&self, flag: bool) -> Result<String, String> {
         match self.sort {
-            Sort::Flag => Ok(flag.to_string()),
-            Sort::Text | Sort::Url | Sort::Secret => Err(self.words().to_owned()),
+            FieldKind::Flag => Ok(flag.to_string()),
+            FieldKind::Text | FieldKind::Url | FieldKind::Secret => Err(self.words().to_owned()),
         }
     }
 
     fn words(&self) -> &'static str {
         match self.sort {
-            Sort::Flag => "must be true or false",
-            Sort::Secret => "must be an object with name and key",
-            Sort::Text | Sort::Url => "must be text",
+            FieldKind::Flag => "must be true or false",
+            FieldKind::Secret => "must be an object with name and key",
+            FieldKind::Text | FieldKind::Url => "must be text",
         }
     }
 }
 
-impl Listed {
+impl Provider {
     /// Reads the `config` of a solver.
     pub(super) fn read(
         &'static self,
@@ -224,7 +226,7 @@ impl Field {
         let key = self.key();
         let at_key = at.key(&key);
         let mut faults = Vec::new();
-        if self.sort == Sort::Secret && config.contains_key(self.name) {
+        if self.sort == FieldKind::Secret && config.contains_key(self.name) {
             let remark = Remark::new(at.key(self.name), "a credential belongs in a Secret");
             faults.push(remark.hint(format!("write {key}: {{name: …, key: …}}")));
         }
@@ -232,7 +234,7 @@ impl Field {
             faults.extend(self.required.then(|| Remark::new(at_key, "is required")));
             return faults;
         };
-        if self.sort == Sort::Secret {
+        if self.sort == FieldKind::Secret {
             match serde_json::from_value::<SecretKeySelector>(value.clone()) {
                 Ok(selector) => {
                     faults.extend(secret_key_faults(&at_key, &selector));
@@ -261,7 +263,7 @@ fn is_url(text: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The provider.
-    pub provider: &'static Listed,
+    pub provider: &'static Provider,
     /// Plain fields; numbers and flags as they are written.
     pub texts: BTreeMap<&'static str, String>,
     /// Credentials, by the field's name without `SecretRef`.

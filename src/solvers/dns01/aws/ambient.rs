@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::signature::Keys;
-use super::sts::{SESSION, Sts};
+use super::sts::{SESSION_NAME, Sts};
 use crate::solvers::SolveError;
 use crate::solvers::dns01::api::{Api, ApiRefusal, ApiReply, Connection};
 use crate::solvers::dns01::credential::{Ambient, Credential, read_credential, read_file};
@@ -48,7 +48,7 @@ pub(super) async fn keys(
         let Some(role) = ambient.variable("AWS_ROLE_ARN") else {
             return Err(nothing("AWS_WEB_IDENTITY_TOKEN_FILE is set, AWS_ROLE_ARN is not"));
         };
-        let session = ambient.variable("AWS_ROLE_SESSION_NAME").unwrap_or(SESSION);
+        let session = ambient.variable("AWS_ROLE_SESSION_NAME").unwrap_or(SESSION_NAME);
         return sts.assume_with_token(role, session, &read_credential(file).await?).await;
     }
     if let Some(keys) = from_file(ambient).await {

@@ -15,7 +15,7 @@ use self::signature::Keys;
 use self::sts::Sts;
 use super::api::{Api, ApiRefusal, ApiReply, Connection, Request};
 use super::credential::{Ambient, Credential};
-use super::memory::{Place, SharedCache};
+use super::memory::{CachePlace, SharedCache};
 use crate::solvers::SolveError;
 
 /// Cached keys of the process.
@@ -51,7 +51,7 @@ pub(super) struct AwsSigner {
     region: String,
     sts: Sts,
     connection: Connection,
-    keys: Place<Keys>,
+    keys: CachePlace<Keys>,
 }
 
 impl AwsSigner {
@@ -104,7 +104,7 @@ impl AwsSigner {
                 ambient::keys(ambient, &self.sts, &self.connection).await?
             }
             AwsLogin::WebIdentity { token, .. } => {
-                return self.sts.assume_with_token(&self.role, sts::SESSION, token).await;
+                return self.sts.assume_with_token(&self.role, sts::SESSION_NAME, token).await;
             }
         };
         if self.role.is_empty() {

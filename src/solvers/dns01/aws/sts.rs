@@ -11,7 +11,7 @@ use crate::solvers::dns01::credential::Credential;
 use jiff::Timestamp;
 
 /// Name of the sessions in AWS's records, as with cert-manager.
-pub(super) const SESSION: &str = "cert-manager";
+pub(super) const SESSION_NAME: &str = "cert-manager";
 const VERSION: &str = "2011-06-15";
 
 /// The token service.
@@ -29,7 +29,7 @@ impl Sts {
 
     /// Assumes a role with these keys.
     pub(super) async fn assume(&self, role: &str, keys: &Keys) -> Result<Keys, SolveError> {
-        let fields = [("RoleArn", role), ("RoleSessionName", SESSION)];
+        let fields = [("RoleArn", role), ("RoleSessionName", SESSION_NAME)];
         let sign = |request: &mut Request| {
             signature::sign(request, keys, &self.region, "sts", Timestamp::now());
         };

@@ -29,7 +29,7 @@ const TTL: u32 = 60;
 static CLIENTS: SharedCache<DnsUpdater> = SharedCache::new();
 
 /// Provider served by the library.
-pub(super) struct Many {
+pub(super) struct LibraryProvider {
     name: &'static str,
     client: DnsUpdater,
     /// Credentials that must not appear in an error.
@@ -37,7 +37,7 @@ pub(super) struct Many {
     zones: Arc<dyn FindZone>,
 }
 
-impl fmt::Debug for Many {
+impl fmt::Debug for LibraryProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Many({})", self.name)
     }
@@ -69,10 +69,10 @@ pub(super) async fn provider(
         kept.insert(made).clone()
     };
     let secrets = secrets.into_values().collect();
-    Ok(Arc::new(Many { name, client, secrets, zones: Arc::clone(site.zones) }))
+    Ok(Arc::new(LibraryProvider { name, client, secrets, zones: Arc::clone(site.zones) }))
 }
 
-impl Many {
+impl LibraryProvider {
     /// Returns name and zone in the library's form: without final dots, in lower case.
     async fn place(&self, name: &str) -> Result<(String, String), SolveError> {
         let zone = zone_of(&*self.zones, name).await?;
@@ -99,7 +99,7 @@ impl Many {
 }
 
 #[async_trait]
-impl Provider for Many {
+impl Provider for LibraryProvider {
     async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
         if self.texts(&record.name).await?.contains(&record.value) {
             return Ok(());
@@ -139,7 +139,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::own_solver::provider::{ALL, Sort};
+    use crate::model::own_solver::provider::{ALL, FieldKind};
 
     /// A key of the kind that some providers sign with.
     const KEY: &str = "-----BEGIN PRIVATE KEY-----\n";
@@ -154,15 +154,15 @@ mod tests {
             for field in listed.fields {
                 let text = match (field.name, field.sort) {
                     ("privateKey", _) => key.as_str(),
-                    ("endpoint", Sort::Text) => "ovh-eu",
+                    ("endpoint", FieldKind::Text) => "ovh-eu",
                     ("context", _) => "4",
-                    (_, Sort::Flag) => "true",
-                    (_, Sort::Url) => "https://dns.example.com",
-                    (_, Sort::Secret | Sort::Text) => "value",
+                    (_, FieldKind::Flag) => "true",
+                    (_, FieldKind::Url) => "https://dns.example.com",
+                    (_, FieldKind::Secret | FieldKind::Text) => "value",
                 };
                 match field.sort {
-                    Sort::Secret => drop(secrets.insert(field.name, Credential::new(text))),
-                    Sort::Flag | Sort::Text | Sort::Url => {
+                    FieldKind::Secret => drop(secrets.insert(field.name, Credential::new(text))),
+                    FieldKind::Flag | FieldKind::Text | FieldKind::Url => {
                         drop(texts.insert(field.name, text.to_owned()));
                     }
                 }

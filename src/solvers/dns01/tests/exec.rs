@@ -16,7 +16,7 @@ use crate::solvers::remedy::Remedy;
 use crate::solvers::testing::advice;
 
 /// Longest time for a process to end, on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Builds the solver `exec` with that config.
 async fn hook(config: Value, hooks: Hooks) -> Result<Arc<dyn Provider>, SolveError> {
@@ -112,7 +112,7 @@ async fn one_that_takes_too_long_is_ended_with_all_that_it_has_started() {
     assert_eq!(error.why, "it was still running after 5 s, and was ended: waiting");
     assert!(error.needs_person && advice(&error).contains("timeoutSeconds"));
     let child = fs::read_to_string(folder.path().join("pid")).unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
     loop {
         let shown = Command::new("ps").args(["-o", "stat=", "-p", child.trim()]).output().unwrap();
         let state = String::from_utf8(shown.stdout).unwrap();

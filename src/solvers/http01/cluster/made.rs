@@ -18,7 +18,7 @@ const KNOWLEDGE_LIFETIME: Duration = Duration::from_secs(30);
 
 /// Objects of Challenges, by UID, for Challenges that had no objects when this process began to make them.
 #[derive(Debug, Default)]
-pub(super) struct Made(Mutex<HashMap<String, MadeObjects>>);
+pub(super) struct KnownObjects(Mutex<HashMap<String, MadeObjects>>);
 
 #[derive(Debug)]
 struct MadeObjects {
@@ -34,7 +34,7 @@ impl Default for MadeObjects {
     }
 }
 
-impl Made {
+impl KnownObjects {
     /// Records that a Challenge has no objects.
     pub(super) fn nothing(&self, uid: &str) {
         let mut all = self.all();
@@ -90,7 +90,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn objects_are_known_from_the_first_on_for_half_a_minute() {
-        let made = Made::default();
+        let made = KnownObjects::default();
         made.add("c", PODS, &pod("stranger"));
         assert_eq!(made.of("c", PODS), None, "it had others perhaps");
         made.nothing("c");
@@ -108,7 +108,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_forgotten_is_not_known() {
-        let made = Made::default();
+        let made = KnownObjects::default();
         made.nothing("c");
         made.forget("c");
         assert_eq!(made.of("c", PODS), None);

@@ -14,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use self::made::Made;
+use self::made::KnownObjects;
 use self::objects::{INGRESSES, Own, PODS, ROUTES, SERVICES};
 pub(crate) use self::options::Options;
 use crate::model::event::source;
@@ -23,7 +23,7 @@ use crate::model::{Answer, Challenge};
 use crate::solvers::remedy::Remedy;
 use crate::solvers::{SolveError, Solver};
 use crate::store::Manager;
-use crate::store::cluster::raw_objects::{Foreign, Resource};
+use crate::store::cluster::raw_objects::{RawObjects, Resource};
 use crate::store::cluster::{ClusterStore, temporary};
 use crate::store::error::StoreError;
 
@@ -41,7 +41,7 @@ mod tests;
 /// Time for which objects count as present after they were made; then they are searched for, and made again if needed.
 const PRESENCE_LIFETIME: Duration = Duration::from_secs(30);
 /// Most tries of an edit that other clients overtake.
-const TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;
 
 /// Answers HTTP-01 by objects in a cluster, as each Challenge's own solver says.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub struct ClusterSolver {
     options: Options,
     /// Times at which the objects of a Challenge, by its UID, were last known to be there.
     last_seen: Mutex<HashMap<String, Instant>>,
-    made: Made,
+    made: KnownObjects,
     /// Challenges of a rehearsal whose objects were made and not yet removed, by UID.
     open: Mutex<BTreeMap<String, Challenge>>,
 }
@@ -62,7 +62,7 @@ impl ClusterSolver {
             cluster,
             options,
             last_seen: Mutex::default(),
-            made: Made::default(),
+            made: KnownObjects::default(),
             open: Mutex::default(),
         }
     }
@@ -97,7 +97,7 @@ impl ClusterSolver {
         self.last_seen.lock()
     }
 
-    fn objects(&self, resource: Resource, challenge: &Challenge) -> Foreign {
+    fn objects(&self, resource: Resource, challenge: &Challenge) -> RawObjects {
         // cert-manager has no part in a rehearsal.
         let manager = match self.options.rehearsal {
             Some(_) => Manager::Person,
@@ -145,7 +145,12 @@ impl ClusterSolver {
     async fn service(&self, challenge: &Challenge, service_type: &str) -> Result<String, Trouble> {
         let mut wanted = pod::service(challenge, service_type, &self.options);
         if let (Some(_), Some(ingress)) = (self.options.rehearsal, edited_ingress(challenge)) {
-            temporary::set(&mut wanted["metadata"], "annotations", names::EDITS, ingress);
+            temporary::set(
+                &mut wanted["metadata"],
+                "annotations",
+                names::EDITS_INGRESS_ANNOTATION,
+                ingress,
+            );
         }
         let wanted = self.mark_rehearsal(wanted, challenge);
         let services = self.objects(SERVICES, challenge);
@@ -167,7 +172,7 @@ impl ClusterSolver {
             self.exactly_one(&ingresses, challenge, &wanted, serves).await?;
             return Ok(());
         }
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let Some(mut found) = ingresses.get(&solver.name).await? else {
                 return Err(Trouble::NoIngress(solver.name.clone()));
             };
@@ -188,7 +193,7 @@ impl ClusterSolver {
         let wanted =
             self.mark_rehearsal(route::route(challenge, solver, service, &self.options), challenge);
         let routes = self.objects(ROUTES, challenge);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let mut found = self.exactly_one(&routes, challenge, &wanted, |_| true).await?;
             let is_good = !route::bring_up_to_date(&mut found, &wanted);
             if is_good || routes.replace(&found).await? {
@@ -208,7 +213,7 @@ impl ClusterSolver {
 
     async fn exactly_one(
         &self,
-        all: &Foreign,
+        all: &RawObjects,
         challenge: &Challenge,
         wanted: &Value,
         serves: impl Fn(&Value) -> bool,
@@ -259,7 +264,7 @@ impl ClusterSolver {
     /// Removes the challenge's path from a foreign Ingress; a missing Ingress is no error.
     async fn restore(&self, challenge: &Challenge, name: &str) -> Result<(), Trouble> {
         let ingresses = self.objects(INGRESSES, challenge);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let Some(mut found) = ingresses.get(name).await? else { return Ok(()) };
             let is_clean = !ingress::remove_path(&mut found, challenge);
             if is_clean || ingresses.replace(&found).await? {

@@ -10,7 +10,7 @@ const NAME_PREFIX: &str = "cm-acme-http-solver-";
 /// Label of the objects of a rehearsal, which have no owner; the value is the UID of their Challenge.
 pub const REHEARSAL: &str = "kubectl-acme/rehearsal";
 /// Annotation on the Service of a rehearsal: the foreign Ingress that has a path to the Service.
-pub(super) const EDITS: &str = "kubectl-acme/edits-ingress";
+pub(super) const EDITS_INGRESS_ANNOTATION: &str = "kubectl-acme/edits-ingress";
 
 /// Returns the labels by which a Challenge's solver objects are found, cert-manager's own.
 pub fn labels(challenge: &Challenge) -> Vec<(String, String)> {

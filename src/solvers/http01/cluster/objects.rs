@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::names;
 use super::options::Options;
 use crate::model::Challenge;
-use crate::store::cluster::raw_objects::{Foreign, Resource};
+use crate::store::cluster::raw_objects::{RawObjects, Resource};
 use crate::store::error::StoreError;
 
 /// Resources of all solver objects.
 pub const SOLVER_RESOURCES: [Resource; 4] = [SERVICES, PODS, INGRESSES, ROUTES];
 /// Label of all solver objects, with its value: cert-manager's own.
-pub const SOLVED: [&str; 2] = ["acme.cert-manager.io/http01-solver", "true"];
+pub const SOLVER_LABEL: [&str; 2] = ["acme.cert-manager.io/http01-solver", "true"];
 
 /// Solver Pods.
 pub(super) const PODS: Resource = Resource { api_version: "v1", kind: "Pod", plural: "pods" };
@@ -44,7 +44,7 @@ pub(super) struct Own<'a> {
 
 /// Returns the oldest object of the Challenge that serves, or makes one. All other objects of the Challenge are deleted.
 pub(super) async fn exactly_one(
-    all: &Foreign,
+    all: &RawObjects,
     own: Own<'_>,
     wanted: &Value,
     serves: impl Fn(&Value) -> bool,
@@ -67,7 +67,7 @@ pub(super) async fn exactly_one(
 }
 
 /// Removes every object of the Challenge, and nothing else.
-pub(super) async fn remove(all: &Foreign, own: Own<'_>) -> Result<(), StoreError> {
+pub(super) async fn remove(all: &RawObjects, own: Own<'_>) -> Result<(), StoreError> {
     for object in list_own(all, own).await? {
         if !is_going(&object) {
             all.delete(&object).await?;
@@ -77,7 +77,7 @@ pub(super) async fn remove(all: &Foreign, own: Own<'_>) -> Result<(), StoreError
 }
 
 /// Returns the objects of the Challenge, oldest first.
-async fn list_own(all: &Foreign, own: Own<'_>) -> Result<Vec<Value>, StoreError> {
+async fn list_own(all: &RawObjects, own: Own<'_>) -> Result<Vec<Value>, StoreError> {
     let mut objects = all.list(&names::selector(own.challenge, own.options)).await?;
     objects.retain(|object| names::is_for(object, own.challenge));
     let text = |object: &Value, field: &str| {

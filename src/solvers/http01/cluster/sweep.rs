@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::objects::{self, INGRESSES, PODS, ROUTES, SERVICES};
-use super::{TRIES, ingress, names};
+use super::{MAX_TRIES, ingress, names};
 use crate::store::Manager;
-use crate::store::cluster::raw_objects::{Foreign, Resource};
+use crate::store::cluster::raw_objects::{RawObjects, Resource};
 use crate::store::cluster::{ClusterStore, temporary};
 use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
@@ -78,12 +78,14 @@ impl Broom<'_> {
         service: &Value,
         removed: &mut Vec<String>,
     ) -> Result<bool, StoreError> {
-        let Some(name) = service["metadata"]["annotations"][names::EDITS].as_str() else {
+        let Some(name) =
+            service["metadata"]["annotations"][names::EDITS_INGRESS_ANNOTATION].as_str()
+        else {
             return Ok(true);
         };
         let namespace = namespace(service);
         let ingresses = self.objects(INGRESSES, namespace);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let Some(mut found) = ingresses.get(name).await? else { return Ok(true) };
             if !ingress::remove_paths_to(&mut found, objects::name(service)) {
                 return Ok(true);
@@ -96,7 +98,7 @@ impl Broom<'_> {
         Ok(false)
     }
 
-    fn objects(&self, resource: Resource, namespace: &str) -> Foreign {
+    fn objects(&self, resource: Resource, namespace: &str) -> RawObjects {
         self.cluster.foreign(resource, namespace, Manager::Person)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kubectl_acme::dns::lookup::SystemResolver;
-use kubectl_acme::engine::{Engine, Equipment, ProcessMemory, Rules};
+use kubectl_acme::engine::{ControllerParts, Engine, ProcessMemory, Rules};
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::order_budget::Allowance;
 use kubectl_acme::reconcile::request::Approval;
@@ -98,7 +98,7 @@ impl Stage {
             limits: Limits { max_in_flight: manner.slots },
             ..Rules::without_flags(true)
         };
-        let equipment = Equipment::new(
+        let equipment = ControllerParts::new(
             Arc::new(store.clone()),
             Arc::new(ClusterSolver::new(store, Options::default())),
             Fetcher {
@@ -107,7 +107,7 @@ impl Stage {
             },
             nobody_to_ask(),
         );
-        self.engine = Some(Engine::start(Equipment { rules, ..equipment }));
+        self.engine = Some(Engine::start(ControllerParts { rules, ..equipment }));
     }
 
     /// Stops our controllers.

@@ -13,7 +13,7 @@ use futures_util::{StreamExt as _, stream};
 use kubectl_acme::acme::AccountKey;
 use kubectl_acme::ca::{Config, Look};
 use kubectl_acme::controllers::selection::Selection;
-use kubectl_acme::engine::{Engine, Equipment};
+use kubectl_acme::engine::{ControllerParts, Engine};
 use kubectl_acme::fetch::Fetcher;
 use kubectl_acme::fetch::outcome::Fetched;
 use kubectl_acme::model::{Blob, KeyAlgorithm, Kind, Record};
@@ -133,7 +133,7 @@ impl Bed {
         };
         let keys: BTreeSet<_> = self.given.iter().map(|r| r.key.clone()).collect();
         let mut equipment =
-            Equipment::new(store, Arc::new(listener), self.ca.fetcher(), nobody_to_ask());
+            ControllerParts::new(store, Arc::new(listener), self.ca.fetcher(), nobody_to_ask());
         equipment.rules.selection = Selection::only(keys);
         let engine = Engine::start(equipment);
         while !done().await && !engine.has_ended() {

@@ -152,7 +152,7 @@ async fn a_balancer_may_say_whose_connection_it_passes_on() {
         let handshakes = [("*".to_owned(), ("127.0.0.1".parse().unwrap(), Some(through)))].into();
         let overrides = Overrides { handshakes, ..Overrides::default() };
         let fetcher = Fetcher { resolver: Arc::new(SystemResolver::new()), overrides };
-        let looks = TlsAlpnProbe { fetcher }.look(&challenge, &answer).await;
+        let looks = TlsAlpnProbe { fetcher }.probe(&challenge, &answer).await;
         assert_eq!(shown::judge(&answer, &looks), Readiness::Ready, "{header:?}: {looks:?}");
     }
 }

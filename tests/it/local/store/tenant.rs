@@ -199,7 +199,7 @@ impl Store for Tenant {
         Some(Arc::new(Self { store, names: self.names.clone() }))
     }
 
-    fn told(&self) -> Option<&EventCache> {
-        self.store.told()
+    fn event_cache(&self) -> Option<&EventCache> {
+        self.store.event_cache()
     }
 }

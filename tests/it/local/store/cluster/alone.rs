@@ -3,8 +3,8 @@
 use futures_util::StreamExt as _;
 use kubectl_acme::hints::store::lines;
 use kubectl_acme::model::{Kind, Record};
-use kubectl_acme::store::cluster::lease::{ClusterLease, NAMESPACE};
-use kubectl_acme::store::cluster::lease_object::Who;
+use kubectl_acme::store::cluster::lease::{ClusterLease, LEASE_NAMESPACE};
+use kubectl_acme::store::cluster::lease_object::HolderKind;
 use kubectl_acme::store::cluster::survey::Driver;
 use kubectl_acme::store::lease::Role;
 use kubectl_acme::store::{Part, Scope, Store as _};
@@ -92,12 +92,16 @@ async fn missing_and_old_definitions_are_named() {
 async fn whoever_drives_is_found_wherever_a_chart_has_put_him() {
     let cluster = Arena::enter();
     let store = open(&cluster.kubeconfig()).await;
-    let driver = async || Driver::of(&store, NAMESPACE).await.unwrap();
+    let driver = async || Driver::of(&store, LEASE_NAMESPACE).await.unwrap();
     assert_eq!(driver().await, Driver::Nobody);
 
-    let guard = ClusterLease::new(&store, NAMESPACE).unwrap().acquire(Role::Once).await.unwrap();
+    let guard =
+        ClusterLease::new(&store, LEASE_NAMESPACE).unwrap().acquire(Role::Once).await.unwrap();
     let Driver::Holder(holder) = driver().await else { panic!("we hold it") };
-    assert_eq!((holder.who, holder.namespace.as_str()), (Who::Ours(Some(Role::Once)), NAMESPACE));
+    assert_eq!(
+        (holder.who, holder.namespace.as_str()),
+        (HolderKind::Ours(Some(Role::Once)), LEASE_NAMESPACE)
+    );
     guard.release().await;
 
     let namespace = cluster.namespace("chart");
@@ -134,12 +138,15 @@ async fn whoever_drives_is_found_wherever_a_chart_has_put_him() {
     let peer = namespace.peer(&[]);
     peer.wait_until_at_work();
     let Driver::Holder(holder) = driver().await else { panic!("cert-manager holds it") };
-    assert_eq!((holder.who, holder.namespace.as_str()), (Who::CertManager, namespace.name()));
+    assert_eq!(
+        (holder.who, holder.namespace.as_str()),
+        (HolderKind::CertManager, namespace.name())
+    );
     peer.stop();
 
     let account = namespace.service_account("stranger", "[]");
     let stranger = open(account.kubeconfig()).await;
-    let Driver::Unknown { why } = Driver::of(&stranger, NAMESPACE).await.unwrap() else {
+    let Driver::Unknown { why } = Driver::of(&stranger, LEASE_NAMESPACE).await.unwrap() else {
         panic!("a stranger may not look")
     };
     assert!(

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kubectl_acme::store::cluster::lease::{ClusterLease, NAME};
-use kubectl_acme::store::cluster::lease_object::Who;
+use kubectl_acme::store::cluster::lease::{ClusterLease, LEASE_NAME};
+use kubectl_acme::store::cluster::lease_object::HolderKind;
 use kubectl_acme::store::lease::Role;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn hold(namespace: &Namespace<'_>, seconds: u32, wrong_by: SignedDuration) {
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": { "name": NAME },
+        "metadata": { "name": LEASE_NAME },
         "spec": {
             "holderIdentity": "node-a-external-cert-manager-controller",
             "leaseDurationSeconds": seconds,
@@ -35,7 +35,7 @@ fn hold(namespace: &Namespace<'_>, seconds: u32, wrong_by: SignedDuration) {
 }
 
 fn spec(namespace: &Namespace<'_>) -> Value {
-    namespace.kubectl().object(&format!("lease/{NAME}"))["spec"].clone()
+    namespace.kubectl().object(&format!("lease/{LEASE_NAME}"))["spec"].clone()
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn only_one_drives_and_gives_the_lease_back() {
     let holder = second.holder().await.unwrap().unwrap();
     assert_eq!(
         (holder.identity.as_str(), holder.who),
-        (first.identity(), Who::Ours(Some(Role::Once)))
+        (first.identity(), HolderKind::Ours(Some(Role::Once)))
     );
     assert!(holder.identity.ends_with("_kubectl-acme"), "{holder:?}");
     let written = spec(&namespace);
@@ -71,7 +71,11 @@ async fn a_holder_whose_clock_is_wrong_counts_by_the_server_s() {
         let namespace = Cluster::shared().namespace("lease");
         let [lease, _] = rivals(&namespace).await;
         hold(&namespace, 3_600, wrong_by);
-        assert_eq!(lease.holder().await.unwrap().unwrap().who, Who::CertManager, "{wrong_by}");
+        assert_eq!(
+            lease.holder().await.unwrap().unwrap().who,
+            HolderKind::CertManager,
+            "{wrong_by}"
+        );
         assert!(lease.try_acquire(Role::Once).await.unwrap().is_none());
         hold(&namespace, 1, wrong_by);
         let waiting = tokio::time::timeout(Duration::from_mins(2), lease.acquire(Role::Once));
