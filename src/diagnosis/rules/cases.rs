@@ -317,14 +317,13 @@ fn a_deletion_hangs_after_a_while() {
 
 /// Builds the case of a symptom in place of the answer at one address.
 fn seen(kind: ChallengeType, symptom: Symptom, in_cluster: bool) -> Case {
-    let mut case = by(kind, |name| {
+    let case = by(kind, |name| {
         let mut look = look("192.0.2.1:80", false);
         look.observation.seen = CheckResult::Nothing { symptom: Some(symptom), why: "so".into() };
         look.sighting = Some(symptom.into());
         name.looks = vec![look];
     });
-    case.in_cluster = in_cluster;
-    case
+    Case { in_cluster, ..case }
 }
 
 #[test]

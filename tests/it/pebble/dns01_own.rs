@@ -206,7 +206,7 @@ fn a_wildcard_and_its_apex_are_issued_by_the_hook_of_the_example() {
     let mut site = Site::new(Software::Bind, Updates::Unsigned);
     let desk = Desk::open(&site);
     let said = order(&site, "exec", &hook(&desk, "token"), TOKEN);
-    let hint = "hint: look at what it does, then add --dns01-allow-exec\n";
+    let hint = "hint: check what the program does, then add --dns01-allow-exec\n";
     assert!(said.code == Some(9) && said.stderr.contains(hint), "{said:?}");
     let said = order(&site, "exec", &hook(&desk, "other"), TOKEN);
     let refusal = "Secret default/dns has no key \"other\"\n";

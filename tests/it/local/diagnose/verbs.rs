@@ -345,8 +345,7 @@ async fn commands_that_do_not_look_lead_to_the_one_that_does() {
         assert_eq!(said.stderr, "why: kubectl-acme diagnose certificate/web\n", "{said:?}");
     }
     // One that has looked says it in the same words.
-    let sentence =
-        format!("HTTP-05: 127.0.0.1 refuses connections at port {port}, where {NAME} leads");
+    let sentence = format!("HTTP-05: 127.0.0.1 refuses connections at port {port} for {NAME}");
     let check = lab.terminal.run(&["challenge", "check", NAME, &lab.resolve()]);
     assert!(check.stderr.contains(&sentence), "{check:?}");
     let issuer = lab.terminal.run(&["describe", "issuer/acme"]);
