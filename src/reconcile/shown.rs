@@ -155,7 +155,7 @@ mod tests {
         );
         check(www, |_, c| c.acme_identifiers.clear(), Some("lacks the extension acmeIdentifier"));
         let twice = |_: &mut String, c: &mut PresentedCertificate| {
-            c.acme_identifiers.extend(c.acme_identifiers.clone())
+            c.acme_identifiers.extend(c.acme_identifiers.clone());
         };
         check(www, twice, Some("more than once"));
         check(www, |_, c| c.acme_identifiers[0].critical = false, Some("not critical"));

@@ -89,7 +89,7 @@ impl LocalLease {
                     return Ok(Some(Guard { file }));
                 }
                 Err(TryLockError::WouldBlock) if glance < LOCK_RETRIES => {
-                    thread::sleep(LOCK_RETRY_PAUSE)
+                    thread::sleep(LOCK_RETRY_PAUSE);
                 }
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => {

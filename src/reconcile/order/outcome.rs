@@ -182,7 +182,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         }
         Outcome::Refused(deed, refusal) => refuse(&mut new, deed, refusal, now),
         Outcome::Unanswered(deed, _, why) => {
-            new.status.reason = format!("{FAILED_TO}{deed}: {why}")
+            new.status.reason = format!("{FAILED_TO}{deed}: {why}");
         }
         Outcome::Expired(at) => {
             fail(&mut new, State::Expired, format!("The order expired at {at:.0}"), now);

@@ -14,7 +14,7 @@ const QUICK: [&str; 3] = [
     "--leader-election-renew-deadline=8s",
     "--leader-election-retry-period=1s",
 ];
-/// A command that soon takes over; nothing has moved for half as long again when it says so.
+/// A command that soon takes over; nothing has changed for half as long again when it says so.
 const SOON: [&str; 5] = ["order", "-f", "web.yaml", "--timeout=5m", "--patience=2s"];
 /// The same, slower than any restart of an API server.
 pub(super) const PATIENT: [&str; 3] = [
@@ -86,7 +86,7 @@ fn a_frozen_cert_manager_is_taken_over_from_and_finds_nothing_to_do_when_it_wake
     cert_manager.freeze();
     let orders = bench.orders();
     let said = finished(&bench, order, "cert-manager's Lease in kube-system expired, ");
-    assert_eq!(said.matches("nothing has moved").count(), 1, "{said}");
+    assert_eq!(said.matches("nothing has changed for").count(), 1, "{said}");
     assert_eq!(bench.orders(), orders, "while it stood still");
     cert_manager.thaw();
     let holder = "--output=jsonpath={.spec.holderIdentity}";

@@ -58,9 +58,9 @@ async fn a_missing_permission_is_named() {
         let begin = format!("no permission to list {resource}: ");
         let hint = lines(&check(listed, &begin, "at the cluster scope")).remove(0);
         let (ask, question) = hint.split_once("; kubectl ").unwrap();
-        assert_eq!(ask, "ask for it in a ClusterRole");
+        assert_eq!(ask, "ask for this in a ClusterRole");
         // kubectl says no, and has nothing to say against the question.
-        let question: Vec<_> = question.split(' ').take_while(|word| *word != "tells").collect();
+        let question: Vec<_> = question.split(' ').take_while(|word| *word != "says").collect();
         assert_eq!(account.try_run(&question), Err(String::new()), "{question:?}");
     }
 }
