@@ -55,7 +55,7 @@ impl Inspection {
 
     /// Returns the revision of a due Certificate; `None` if its Secret holds the requested certificate. Writes: marks a
     /// Certificate that failed, so that it is tried again at once, because a person asks; and if this process drives, stores
-    /// when the CA wants the renewal. [`Self::look`] only reads.
+    /// when the CA wants the renewal. [`Self::due`] only reads.
     ///
     /// # Errors
     /// Fails when the store does, or another Certificate has the same Secret.
